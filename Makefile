@@ -1,0 +1,61 @@
+# make demo   builds a palace from Python's own documentation and serves it
+# make test   runs the tests
+# make help   lists the rest
+#
+# All that is needed is Python 3.10 or newer and make. Each target sets up what it needs under .venv, once.
+#   PYTHON=python3.12      the Python to make the environment with
+#   DATASETTE=1.0a41       another version of Datasette, in an environment of its own
+#   PORT=9000 HOST=0.0.0.0 where make demo serves
+#   ARGS="-k ranking"      further arguments for pytest
+
+SHELL := /bin/sh
+export PYTHON
+DATASETTE ?=
+DATASETTE_1 := 1.0a41
+VENV := .venv$(addprefix -,$(DATASETTE))
+BIN := $(VENV)/bin
+DEMO := demo/palace.db
+SOURCES := datasette_mempalace scripts tests setup.py
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-alpha check format clean
+
+help:
+	@echo "make demo        build a palace from Python's own documentation and serve it"
+	@echo "make test        run the tests            (ARGS=\"-k ranking\" for some of them)"
+	@echo "make test-alpha  run them on Datasette $(DATASETTE_1)"
+	@echo "make check       lint, format, types and the arrows between modules"
+	@echo "make format      mend what ruff can mend"
+	@echo "make clean       remove the environments, the demo palace and what tools leave behind"
+
+# An environment's stamps: one for each set of extras, out of date when setup.py changes. The test set holds the demo's.
+$(VENV)/.installed-offline $(VENV)/.installed-test $(VENV)/.installed-dev: $(VENV)/.installed-%: setup.py pyproject.toml
+	@sh scripts/install.sh $(VENV) $* $(DATASETTE)
+	@touch $@
+
+$(DEMO): | $(VENV)/.installed-offline
+	@echo "Building the demo palace (under two minutes, once)"
+	@$(BIN)/python scripts/build_demo.py $@
+
+demo: $(VENV)/.installed-offline $(DEMO)
+	@$(BIN)/python scripts/serve_demo.py $(DEMO)
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest $(ARGS)
+
+test-alpha:
+	@$(MAKE) test DATASETTE=$(DATASETTE_1)
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+clean:
+	rm -rf .venv .venv-* demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

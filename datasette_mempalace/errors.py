@@ -1,0 +1,113 @@
+"""What can go wrong, each with its HTTP status and a sentence that helps.
+
+Every face turns a `MempalaceError` into its own form (a page, a JSON object, an exit code); nothing else decides
+what a problem is called. This module imports nothing of the project.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class MempalaceError(Exception):
+    """A problem that can be told to a person.
+
+    Args:
+        message: one sentence: what was wrong, what is allowed, what to do.
+        errors: the single problems where there are several; defaults to the message alone.
+    """
+
+    status = 500
+    title = "Memory palace error"
+
+    def __init__(self, message: str, errors: list[str] | None = None):
+        super().__init__(message)
+        self.message = message
+        self.errors = errors or [message]
+
+    def as_json(self) -> dict[str, Any]:
+        """The error as every JSON face answers it (Datasette 1.0's shape and 0.65's title)."""
+        return {
+            "ok": False,
+            "error": self.message,
+            "errors": self.errors,
+            "status": self.status,
+            "title": self.title,
+        }
+
+
+class BadInput(MempalaceError):
+    """Something a person gave cannot be used."""
+
+    status = 400
+    title = "Bad request"
+
+
+class BadParameter(BadInput):
+    """One named parameter has a value that is not allowed.
+
+    Args:
+        parameter: its public name, the same over HTTP, in SQL and in Python.
+        value: what was given.
+        allowed: what would do, as the end of a sentence: "it must be ...".
+    """
+
+    def __init__(self, parameter: str, value: object, allowed: str):
+        shown = repr(value) if len(repr(value)) <= 80 else repr(value)[:77] + "..."
+        super().__init__(f"{parameter}: {shown} is not allowed; {allowed}.")
+        self.parameter, self.value, self.allowed = parameter, value, allowed
+
+
+class NotAllowed(MempalaceError):
+    """The visitor may not see this palace."""
+
+    status = 403
+    title = "Forbidden"
+
+
+class PalaceNotFound(MempalaceError):
+    """There is no palace where one was expected."""
+
+    status = 404
+    title = "Palace not found"
+
+
+class PalaceTooNew(MempalaceError):
+    """The palace was written by a newer version of this package."""
+
+    status = 409
+    title = "Palace too new"
+
+
+class PalaceReadOnly(MempalaceError):
+    """Something was to be written into a palace that can only be read."""
+
+    status = 409
+    title = "Palace is read-only"
+
+
+class EmbedderUnavailable(MempalaceError):
+    """The embedding model cannot be used here or not yet."""
+
+    status = 503
+    title = "Embedding model unavailable"
+
+
+class EmbedderMismatch(MempalaceError):
+    """The palace's vectors come from another model than the one configured."""
+
+    status = 409
+    title = "Another embedding model"
+
+
+class MirrorUnavailable(MempalaceError):
+    """The Chroma mirror cannot be used now; the vectors in SQLite still can."""
+
+    status = 503
+    title = "Mirror unavailable"
+
+
+class ConfigError(MempalaceError):
+    """The plugin's settings are not usable."""
+
+    title = "Configuration error"

@@ -1,0 +1,252 @@
+"""A palace: one SQLite database, the embedding model its vectors come from, and its mirror.
+
+Opens and closes them and reports their state. SQLite is the truth; the palace never needs its mirror to answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from datasette.utils.sqlite import sqlite3
+
+from . import schema
+from .config import Settings
+from .embedding import Embedder, embedder_from
+from .errors import EmbedderMismatch, PalaceNotFound, PalaceReadOnly
+
+if TYPE_CHECKING:
+    from .mirror import Mirror
+
+BUSY_SECONDS = 30
+IDLE_READERS = 8
+
+
+class Palace:
+    """An open palace. Safe to use from any thread; make one with `Palace.open` or `Palace.create`.
+
+    Attributes:
+        path: the database file.
+        settings: the settings in force.
+        read_only: whether nothing may be written (an immutable database, a read-only file system).
+    """
+
+    def __init__(self, path: str, settings: Settings, read_only: bool):
+        self.path, self.settings, self.read_only = path, settings, read_only
+        self._readers: queue.LifoQueue[Any] = queue.LifoQueue()
+        self._write_lock = threading.RLock()
+        self._make_lock = threading.Lock()
+        self._writer: Any = None
+        self._embedder: Embedder | None = None
+        self._mirror: Mirror | None = None
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], settings: Settings | None = None, *, read_only: bool = False) -> Palace:
+        """Open a palace that exists, migrating an older one.
+
+        Args:
+            path: the database file.
+            settings: the settings, or None for the defaults.
+            read_only: whether to write nothing, not even migrations.
+        Raises:
+            PalaceNotFound: when there is no such file, or it is not a palace.
+            PalaceTooNew: when a newer version of this package wrote it.
+        """
+        file = Path(path)
+        if not file.is_file():
+            what = "is a folder, not a palace database" if file.is_dir() else "does not exist"
+            raise PalaceNotFound(f"{file} {what}; make a palace with: datasette mempalace init {file}")
+        read_only = read_only or not os.access(file, os.W_OK) or not os.access(file.resolve().parent, os.W_OK)
+        palace = cls(str(file), settings or Settings(), read_only)
+        try:
+            with palace.reader() as connection:
+                if not schema.is_palace(connection):
+                    raise PalaceNotFound(
+                        f"{file} is a database without a palace in it; make one there with: "
+                        f"datasette mempalace init {file}"
+                    )
+                schema.refuse_newer(connection)
+                pending = schema.pending_migrations(connection)
+        except sqlite3.DatabaseError as error:
+            raise PalaceNotFound(f"{file} cannot be read as a SQLite database: {error}.") from error
+        if pending and read_only:
+            raise PalaceReadOnly(
+                f"{file} was made by an older version and must be brought up to date, but it can only be read; "
+                f"run where it can be written: datasette mempalace init {file}"
+            )
+        if pending:
+            with palace.writer(transaction=False) as connection:
+                schema.migrate(connection)
+        return palace
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], settings: Settings | None = None) -> Palace:
+        """Make a palace, or bring the one that is there up to date; what is in it stays.
+
+        Args:
+            path: the database file; its folder must exist. Another SQLite database gains a palace.
+            settings: the settings; `embedder` is recorded when the palace is made.
+        Raises:
+            PalaceNotFound: when the folder does not exist or the file is no SQLite database.
+            PalaceReadOnly: when the file or folder cannot be written.
+            EmbedderMismatch: when the palace is already bound to another embedder.
+        """
+        file = Path(path)
+        if not file.resolve().parent.is_dir():
+            raise PalaceNotFound(f"The folder {file.resolve().parent} does not exist; make it first.")
+        palace = cls(str(file), settings or Settings(), read_only=False)
+        try:
+            with palace.writer(transaction=False) as connection:
+                connection.execute("pragma journal_mode = wal")
+                schema.migrate(connection)
+        except sqlite3.OperationalError as error:
+            raise PalaceReadOnly(f"{file} cannot be written: {error}.") from error
+        except sqlite3.DatabaseError as error:
+            raise PalaceNotFound(f"{file} is not a SQLite database: {error}.") from error
+        palace._bind_embedder()
+        return palace
+
+    @contextmanager
+    def reader(self) -> Iterator[Any]:
+        """A read-only connection of a small pool, with one consistent view of the data while it is held."""
+        try:
+            connection = self._readers.get_nowait()
+        except queue.Empty:
+            connection = self._connect_reader()
+        try:
+            connection.execute("begin")
+            yield connection
+        finally:
+            connection.rollback()
+            if self._readers.qsize() < IDLE_READERS:
+                self._readers.put(connection)
+            else:
+                connection.close()
+
+    @contextmanager
+    def writer(self, transaction: bool = True) -> Iterator[Any]:
+        """The writing connection, for one thread at a time.
+
+        Args:
+            transaction: whether to begin one, commit it on success and roll it back on an exception.
+        Raises:
+            PalaceReadOnly: when nothing may be written.
+        """
+        if self.read_only:
+            raise PalaceReadOnly(f"{self.path} can only be read, so nothing was changed.")
+        with self._write_lock:
+            if self._writer is None:
+                self._writer = sqlite3.connect(
+                    self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                )
+                self._writer.execute("pragma recursive_triggers = on")
+                self._writer.execute("pragma synchronous = normal")
+            if not transaction or self._writer.in_transaction:
+                yield self._writer
+                return
+            self._writer.execute("begin immediate")
+            try:
+                yield self._writer
+            except BaseException:
+                self._writer.rollback()
+                raise
+            self._writer.commit()
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder that the palace is bound to; nothing is loaded.
+
+        Raises:
+            EmbedderMismatch: when the settings name another one than the palace was made with.
+        """
+        with self._make_lock:
+            if self._embedder is None:
+                self._embedder = self._make_embedder()
+            return self._embedder
+
+    @property
+    def mirror(self) -> Mirror:
+        """The palace's mirror; Chroma is not opened before it is used."""
+        with self._make_lock:
+            if self._mirror is None:
+                from .mirror import Mirror
+
+                self._mirror = Mirror(self)
+            return self._mirror
+
+    @property
+    def mirror_path(self) -> Path:
+        """The folder of the Chroma mirror: the setting, or `<database>.chroma` beside the database."""
+        if self.settings.mirror_path:
+            return Path(self.settings.mirror_path).expanduser()
+        return Path(self.path + ".chroma")
+
+    def checkpoint(self) -> None:
+        """Write what is still in the write-ahead log into the database file, for copying or immutable serving."""
+        with self.writer(transaction=False) as connection:
+            connection.execute("pragma wal_checkpoint(truncate)")
+
+    def close(self) -> None:
+        """Close every connection and the mirror; the palace must not be used afterwards."""
+        if self._mirror is not None:
+            self._mirror.close()
+        with self._write_lock:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+        while not self._readers.empty():
+            self._readers.get_nowait().close()
+
+    def __enter__(self) -> Palace:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _connect_reader(self) -> Any:
+        address = f"file:{quote(os.path.abspath(self.path))}"
+        for options in ("mode=ro", "mode=ro&immutable=1"):
+            connection = sqlite3.connect(
+                f"{address}?{options}", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                connection.execute("select 1 from sqlite_master limit 1").fetchone()
+            except sqlite3.OperationalError:
+                connection.close()
+                # A write-ahead log cannot be opened on a read-only file system; without one, immutable can.
+                if not self.read_only or "immutable" in options:
+                    raise
+                continue
+            connection.execute("pragma query_only = on")
+            return connection
+        raise AssertionError("unreachable")
+
+    def _make_embedder(self) -> Embedder:
+        with self.reader() as connection:
+            recorded = schema.get_setting(connection, "embedder")
+            model = schema.get_setting(connection, "embedding_model")
+        chosen = self.settings.embedder or (json.loads(recorded) if recorded else None)
+        embedder = embedder_from(chosen)
+        if model and embedder.model != model:
+            raise EmbedderMismatch(
+                f"This palace's vectors come from the embedding model {model}, but the settings name "
+                f"{embedder.model}; take the embedder setting away, or make a new palace with it."
+            )
+        return embedder
+
+    def _bind_embedder(self) -> None:
+        """Record the embedder at the palace's making; later on, check that it is the same."""
+        with self.writer() as connection:
+            if schema.get_setting(connection, "embedding_model") is None:
+                embedder = embedder_from(self.settings.embedder)
+                named = {"name": embedder.name, "config": embedder.config}
+                schema.set_setting(connection, "embedder", json.dumps(named))
+                schema.set_setting(connection, "embedding_model", embedder.model)
+        _ = self.embedder

@@ -1,0 +1,245 @@
+"""What a person asks for: one `SearchRequest`, read and checked in one place for every face.
+
+The page, the JSON API, the SQL function, the command line and Python all hand their parameters, under the same
+names, to `parse_request`; so a value that is wrong is wrong everywhere, in the same words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from .config import RANKINGS, STRATEGIES, Settings
+from .errors import BadParameter
+from .scope import Scope
+from .text import clean_text
+
+PARAMETERS = (
+    "q", "wing", "room", "source_file", "since", "before", "ids", "n_results", "max_distance",
+    "candidate_strategy", "ranking", "vector_disabled", "next", "facets", "context",
+    "wing__isnull", "room__isnull", "source_file__isnull",
+)  # fmt: skip
+MAX_QUERY = 10_000
+MAX_ID = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """One search, checked.
+
+    Attributes:
+        query: the words, trimmed, never blank.
+        scope: the drawers searched.
+        n_results: hits wanted, 1 to the setting `max_n_results`.
+        max_distance: the farthest cosine distance allowed, in (0, 2]; 0 for no limit.
+        offset: how many hits of the same search were shown before.
+        dates: `since` and `before` as they were written.
+    """
+
+    query: str
+    scope: Scope = field(default_factory=Scope)
+    n_results: int = 10
+    max_distance: float = 0.0
+    candidate_strategy: str = "union"
+    ranking: str = "palace"
+    vector_disabled: bool = False
+    offset: int = 0
+    facets: bool = False
+    context: bool = True
+    dates: tuple[str | None, str | None] = (None, None)
+
+
+def parse_request(
+    parameters: Mapping[str, Any], settings: Settings, *, strict: bool = False, allow_blank: bool = False
+) -> SearchRequest:
+    """Read a search from parameters as any face has them.
+
+    Args:
+        parameters: names of `PARAMETERS` to a text, a number, a flag, or a list of them; "" and None mean "not set".
+        settings: where the defaults and the greatest `n_results` come from.
+        strict: whether a name that is not known is refused (SQL options, command line) or left alone (a URL).
+        allow_blank: whether a missing or blank `q` is allowed (a page before its first search).
+    Returns:
+        the request.
+    Raises:
+        BadParameter: naming the parameter, its value and what is allowed.
+    """
+    if strict:
+        for name in parameters:
+            if name not in PARAMETERS:
+                raise BadParameter("options", name, f"it must be one of {', '.join(PARAMETERS)}")
+    query = _query(parameters.get("q"), allow_blank)
+    since, before = (_one("since", parameters), _one("before", parameters))
+    return SearchRequest(
+        query=query,
+        scope=_scope(parameters, since, before),
+        n_results=_whole("n_results", parameters, 1, settings.max_n_results, settings.n_results),
+        max_distance=_distance(parameters),
+        candidate_strategy=_choice("candidate_strategy", parameters, STRATEGIES, settings.candidate_strategy),
+        ranking=_choice("ranking", parameters, RANKINGS, settings.ranking),
+        vector_disabled=_flag("vector_disabled", parameters, False),
+        offset=_whole("next", parameters, 0, settings.max_n_results, 0),
+        facets=_flag("facets", parameters, False),
+        context=_flag("context", parameters, True),
+        dates=(since, before),
+    )
+
+
+def request_parameters(request: SearchRequest, settings: Settings) -> list[tuple[str, str]]:
+    """The request as URL parameters, what is default left out; `parse_request` reads them back.
+
+    Args:
+        request: the search.
+        settings: the defaults to leave out.
+    Returns:
+        name and value, ready to be URL-encoded; `next` is not among them.
+    """
+    pairs: list[tuple[str, str]] = [("q", request.query)] if request.query else []
+    scope = request.scope
+    for name, values in (("wing", scope.wings), ("room", scope.rooms), ("source_file", scope.source_files)):
+        pairs += [(name, value) if value is not None else (f"{name}__isnull", "1") for value in values]
+    pairs += [(name, value) for name, value in zip(("since", "before"), request.dates, strict=True) if value]
+    if scope.ids is not None:
+        pairs.append(("ids", ",".join(map(str, scope.ids))))
+    for name in ("n_results", "candidate_strategy", "ranking"):
+        if getattr(request, name) != getattr(settings, name):
+            pairs.append((name, str(getattr(request, name))))
+    if request.max_distance:
+        pairs.append(("max_distance", f"{request.max_distance:g}"))
+    if request.vector_disabled:
+        pairs.append(("vector_disabled", "1"))
+    return pairs
+
+
+def _query(value: Any, allow_blank: bool) -> str:
+    if isinstance(value, (list, tuple)):
+        value = value[0] if len(value) == 1 else value or None
+    if value is not None and not isinstance(value, (str, int, float)):
+        raise BadParameter("q", value, "it must be one text: the words to search for")
+    text, _ = clean_text(str(value) if value is not None else "")
+    text = text.strip()
+    if not text and not allow_blank:
+        raise BadParameter("q", value, "it must hold the words to search for")
+    if len(text) > MAX_QUERY:
+        raise BadParameter("q", text[:60] + "…", f"it must be at most {MAX_QUERY:,} characters long")
+    return text
+
+
+def _scope(parameters: Mapping[str, Any], since: str | None, before: str | None) -> Scope:
+    bounds = _date("since", since), _date("before", before)
+    if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
+        raise BadParameter("since", since, f"it must lie before the end of the window, {before!r}")
+    return Scope(
+        wings=_values("wing", parameters),
+        rooms=_values("room", parameters),
+        source_files=_values("source_file", parameters),
+        since=bounds[0],
+        before=bounds[1],
+        ids=_ids(parameters.get("ids")),
+    )
+
+
+def _values(name: str, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
+    given = parameters.get(name)
+    values = list(given) if isinstance(given, (list, tuple)) else ([] if given is None else [given])
+    found: list[str | None] = []
+    for value in values:
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int, float))):
+            raise BadParameter(name, value, "it must be a text, or a list of texts")
+        text = None if value is None else clean_text(str(value))[0]
+        if text != "" and text not in found:
+            found.append(text)
+    if _flag(f"{name}__isnull", parameters, False) and None not in found:
+        found.append(None)
+    return tuple(found)
+
+
+def _ids(value: Any) -> tuple[int, ...] | None:
+    """Integer ids from a list, one number or a text with commas; an empty list allows nothing."""
+    if value is None or value == "" or value == [""]:
+        return None
+    parts: list[Any] = []
+    for item in value if isinstance(value, (list, tuple)) else [value]:
+        parts += item.replace(",", " ").split() if isinstance(item, str) else [item]
+    try:
+        if any(isinstance(part, bool) or (isinstance(part, float) and part != int(part)) for part in parts):
+            raise ValueError
+        ids = tuple(dict.fromkeys(int(part) for part in parts))
+    except (TypeError, ValueError, OverflowError):
+        raise BadParameter("ids", value, "it must be whole numbers: the drawers' id column") from None
+    if any(abs(number) > MAX_ID for number in ids):
+        raise BadParameter("ids", value, "it must be whole numbers of at most 64 bits")
+    return ids
+
+
+def _one(name: str, parameters: Mapping[str, Any]) -> str | None:
+    value = parameters.get(name)
+    if isinstance(value, (list, tuple)):
+        given = [item for item in value if item not in ("", None)]
+        if len(given) > 1:
+            raise BadParameter(name, value, "it must be given once")
+        value = given[0] if given else None
+    return None if value is None or value == "" else str(value).strip() or None
+
+
+def _whole(name: str, parameters: Mapping[str, Any], low: int, high: int, default: int) -> int:
+    text = _one(name, parameters)
+    if text is None:
+        return default
+    allowed = f"it must be a whole number from {low} to {high:,}"
+    try:
+        number = float(text) if "e" not in text.lower() and "_" not in text else math.nan
+        if not number.is_integer() or not low <= number <= high:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise BadParameter(name, text, allowed) from None
+    return int(number)
+
+
+def _distance(parameters: Mapping[str, Any]) -> float:
+    text = _one("max_distance", parameters)
+    try:
+        number = float(text or 0)
+        if not 0 <= number <= 2 or (text and "_" in text):
+            raise ValueError
+    except ValueError:
+        raise BadParameter("max_distance", text, "it must be a number from 0 (no limit) to 2") from None
+    return number
+
+
+def _choice(name: str, parameters: Mapping[str, Any], allowed: tuple[str, ...], default: str) -> str:
+    text = _one(name, parameters)
+    if text is not None and text not in allowed:
+        raise BadParameter(name, text, f"it must be one of {', '.join(allowed)}")
+    return text or default
+
+
+def _flag(name: str, parameters: Mapping[str, Any], default: bool) -> bool:
+    text = _one(name, parameters)
+    if text is None:
+        return default
+    if text.lower() not in _FLAGS:
+        raise BadParameter(name, text, "it must be 1 or 0, true or false")
+    return _FLAGS[text.lower()]
+
+
+def _date(name: str, text: str | None) -> str | None:
+    """A date or date-time in ISO 8601 as SQLite's `datetime()` shows it: UTC when it names a zone, else as it is."""
+    if text is None:
+        return None
+    allowed = "it must be a date such as 2026-03-14 or a time such as 2026-03-14T09:30:00"
+    if len(text) < 10:
+        raise BadParameter(name, text, allowed)
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00").replace("z", "+00:00"))
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        raise BadParameter(name, text, allowed) from None
+    return f"{moment.year:04d}-{moment:%m-%d %H:%M:%S}"
+
+
+_FLAGS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}

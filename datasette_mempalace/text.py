@@ -1,0 +1,40 @@
+"""Texts as SQLite can keep them: lone surrogates replaced and counted, hashes, names of sources."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean_text(text: str) -> tuple[str, int]:
+    """Make a text that UTF-8, and so SQLite, can hold.
+
+    Args:
+        text: any Python text.
+    Returns:
+        the text with surrogate pairs joined and each lone surrogate replaced by U+FFFD, and how many were replaced.
+    """
+    if not _SURROGATE.search(text):
+        return text, 0
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return joined, joined.count("\ufffd") - text.count("\ufffd")
+
+
+def text_hash(text: str) -> str:
+    """A text's identity: the first 128 bits of its SHA-256, in hexadecimal."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def make_id(prefix: str, *parts: object) -> str:
+    """A stable id from parts whose borders count, so that ("a", "bc") and ("ab", "c") differ."""
+    joined = "".join(f"{len(str(part))}:{part};" for part in parts)
+    return f"{prefix}_{text_hash(joined)[:24]}"
+
+
+def source_name(source_file: str | None) -> str | None:
+    """The last part of a source's path, for people to read; Windows paths too."""
+    if not source_file:
+        return None
+    return re.split(r"[/\\]", source_file.rstrip("/\\"))[-1] or source_file

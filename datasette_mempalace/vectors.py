@@ -1,0 +1,192 @@
+"""The palace's stored vectors: which are missing, making them, reading them. One float32 BLOB a drawer or closet.
+
+A vector always belongs to the text that stands beside it: triggers remove it when the text changes, and it is only
+written while the text is still the one that was embedded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from .closets import closet_words
+from .embedding import Vectors
+from .errors import EmbedderMismatch
+from .palace import Palace
+from .schema import get_setting, set_setting
+from .text import text_hash
+
+Kind = Literal["drawer", "closet"]
+KINDS: tuple[Kind, ...] = ("drawer", "closet")
+Progress = Callable[[int, int], None]
+FETCH = 512
+COMMIT = 64
+
+_PENDING = """
+    select {kind}s.id, {kind}s.text from {kind}s left join {kind}_vectors on {kind}_vectors.id = {kind}s.id
+    where {kind}_vectors.id is null and {kind}s.id > ? order by {kind}s.id limit ?
+"""
+_COUNT_PENDING = """
+    select count(*) from {kind}s left join {kind}_vectors on {kind}_vectors.id = {kind}s.id
+    where {kind}_vectors.id is null
+"""
+_STORE = """
+    insert into {kind}_vectors(id, vector, text_hash)
+    select id, :vector, :text_hash from {kind}s where id = :id and text = :text
+    on conflict(id) do nothing
+"""
+
+
+def count_pending(connection: Any) -> int:
+    """How many drawers and closets have no vector yet."""
+    return sum(connection.execute(_COUNT_PENDING.format(kind=kind)).fetchone()[0] for kind in KINDS)
+
+
+def embed_pending(palace: Palace, progress: Progress | None = None, download: bool = True) -> int:
+    """Give a vector to every drawer and closet that has none.
+
+    Args:
+        palace: the palace.
+        progress: called with (done, total) after every commit.
+        download: whether a missing default model may be fetched.
+    Returns:
+        how many texts were really embedded; equal texts share one vector and are embedded once.
+    Raises:
+        EmbedderUnavailable: when the model cannot be used; what was embedded before stays.
+        EmbedderMismatch: when the model answers with vectors of another length than the palace's.
+    """
+    with palace.reader() as connection:
+        total = count_pending(connection)
+    embedded = done = 0
+    for kind in KINDS:
+        last = -1
+        while total:
+            with palace.reader() as connection:
+                rows = connection.execute(_PENDING.format(kind=kind), [last, FETCH]).fetchall()
+                known = _known_vectors(connection, [_hash(kind, text) for _, text in rows])
+            if not rows:
+                break
+            last = max(row[0] for row in rows)
+            rows.sort(key=lambda row: (_hash(kind, row[1]) not in known, len(row[1])))
+            for start in range(0, len(rows), COMMIT):
+                part = rows[start : start + COMMIT]
+                embedded += _embed_missing(palace, kind, [text for _, text in part], known, download)
+                _store(palace, kind, part, known)
+                done += len(part)
+                if progress:
+                    progress(min(done, total), total)
+    return embedded
+
+
+def remove_orphans(palace: Palace) -> int:
+    """Delete vectors whose drawer or closet is gone, as `insert or replace` can leave them; returns how many."""
+    removed = 0
+    with palace.writer() as connection:
+        for kind in KINDS:
+            removed += connection.execute(
+                f"delete from {kind}_vectors where id not in (select id from {kind}s)"
+            ).rowcount
+    return removed
+
+
+def read_vectors(connection: Any, kind: Kind, ids: Iterable[int]) -> tuple[list[int], Vectors]:
+    """Stored vectors of some drawers or closets.
+
+    Args:
+        connection: an open connection.
+        kind: "drawer" or "closet".
+        ids: their integer ids.
+    Returns:
+        the ids that have a vector and a (n, dimension) array of float32 in the same order.
+    """
+    rows = connection.execute(
+        f"select id, vector from {kind}_vectors where id in (select value from json_each(?))",
+        [json.dumps(list(ids))],
+    ).fetchall()
+    return as_matrix(rows)
+
+
+def as_matrix(rows: Sequence[tuple[int, bytes]]) -> tuple[list[int], Vectors]:
+    """Rows of (id, BLOB) as ids and one matrix; BLOBs of another length than the first's are left out."""
+    if not rows:
+        return [], np.zeros((0, 0), dtype=np.float32)
+    size = len(rows[0][1])
+    kept = [row for row in rows if len(row[1]) == size]
+    matrix = np.frombuffer(b"".join(row[1] for row in kept), dtype="<f4").reshape(len(kept), size // 4)
+    return [row[0] for row in kept], matrix
+
+
+def as_blob(vector: Vectors) -> bytes:
+    """A vector as it is stored: little-endian float32."""
+    return np.ascontiguousarray(vector, dtype="<f4").tobytes()
+
+
+def _hash(kind: Kind, text: str) -> str:
+    return text_hash(_words(kind, text))
+
+
+def _words(kind: Kind, text: str) -> str:
+    return closet_words(text) if kind == "closet" else text
+
+
+def _known_vectors(connection: Any, hashes: Sequence[str]) -> dict[str, bytes]:
+    """Vectors already stored for equal texts, wherever they are filed."""
+    wanted = json.dumps(hashes)
+    rows = []
+    for kind in KINDS:
+        rows += connection.execute(
+            f"select text_hash, vector from {kind}_vectors where text_hash in (select value from json_each(?))",
+            [wanted],
+        ).fetchall()
+    return dict(rows)
+
+
+def _embed_missing(palace: Palace, kind: Kind, texts: list[str], known: dict[str, bytes], download: bool) -> int:
+    new: dict[str, str] = {}
+    for text in texts:
+        words = _words(kind, text)
+        if text_hash(words) not in known:
+            new[text_hash(words)] = words
+    full = {key: words for key, words in new.items() if words.strip()}
+    if full:
+        vectors = palace.embedder.embed(list(full.values()), download)
+        _check_dimension(palace, vectors.shape[1])
+        known.update({key: as_blob(vector) for key, vector in zip(full, vectors, strict=True)})
+    blank = new.keys() - full.keys()
+    if blank:
+        # A blank text means nothing: a vector of zeros is as far from every query as from its opposite.
+        known.update(dict.fromkeys(blank, as_blob(np.zeros(_dimension(palace), dtype=np.float32))))
+    return len(full)
+
+
+def _store(palace: Palace, kind: Kind, rows: Sequence[tuple[int, str]], known: dict[str, bytes]) -> None:
+    with palace.writer() as connection:
+        for row_id, text in rows:
+            key = _hash(kind, text)
+            values = {"id": row_id, "text": text, "text_hash": key, "vector": known[key]}
+            connection.execute(_STORE.format(kind=kind), values)
+
+
+def _dimension(palace: Palace) -> int:
+    with palace.reader() as connection:
+        recorded = get_setting(connection, "embedding_dimension")
+    if recorded is None:
+        recorded = str(palace.embedder.embed(["dimension"]).shape[1])
+        _check_dimension(palace, int(recorded))
+    return int(recorded)
+
+
+def _check_dimension(palace: Palace, dimension: int) -> None:
+    with palace.reader() as connection:
+        recorded = get_setting(connection, "embedding_dimension")
+    if recorded is None:
+        with palace.writer() as connection:
+            set_setting(connection, "embedding_dimension", str(dimension))
+    elif int(recorded) != dimension:
+        raise EmbedderMismatch(
+            f"This palace's vectors have {recorded} numbers, the embedding model {palace.embedder.model} answers with "
+            f"{dimension}: it is another model. Set the embedder the palace was made with, or make a new palace."
+        )

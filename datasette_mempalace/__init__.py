@@ -1,0 +1,67 @@
+"""A memory palace inside Datasette: the plugin's hooks, each handing on to the module that does the work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from datasette import hookimpl
+
+from .version import __version__
+
+__all__ = ["__version__"]
+
+
+@hookimpl
+def startup(datasette: Any) -> None:
+    from . import registry
+
+    registry.check_settings(datasette)
+
+
+@hookimpl
+def shutdown(datasette: Any) -> None:
+    from . import registry
+
+    registry.close(datasette)
+
+
+@hookimpl
+def prepare_connection(conn: Any, database: str, datasette: Any) -> None:
+    from . import registry, sql_functions
+
+    sql_functions.register(conn, registry.palace_for_connection(datasette, database, conn))
+
+
+@hookimpl
+def register_commands(cli: Any) -> None:
+    from . import cli as commands
+
+    commands.register(cli)
+
+
+@hookimpl
+def register_routes() -> list[tuple[str, Any]]:
+    from .views import ROUTES
+
+    return ROUTES
+
+
+@hookimpl
+def menu_links(datasette: Any, actor: Any, request: Any) -> Any:
+    from .views import menus
+
+    return menus.menu_links(datasette, actor)
+
+
+@hookimpl
+def database_actions(datasette: Any, actor: Any, database: str) -> Any:
+    from .views import menus
+
+    return menus.database_actions(datasette, actor, database)
+
+
+@hookimpl
+def table_actions(datasette: Any, actor: Any, database: str, table: str) -> Any:
+    from .views import menus
+
+    return menus.table_actions(datasette, actor, database, table)

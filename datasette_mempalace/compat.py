@@ -1,0 +1,98 @@
+"""The one place that knows Datasette 0.65 from 1.0: permissions, titles, and where its SQL page lies.
+
+Nothing else in the package asks which Datasette it runs in.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from typing import Any
+
+from datasette.app import Datasette
+
+TABLE = "drawers"
+IS_ONE = hasattr(Datasette, "allowed")  # 1.0's way to ask for a permission
+
+
+async def may_view_palace(datasette: Any, actor: dict[str, Any] | None, database: str) -> bool:
+    """Whether an actor may see a palace: both its database and its table of drawers, as core's own pages decide it.
+
+    Args:
+        datasette: the Datasette instance.
+        actor: who asks; None is an anonymous visitor.
+        database: the name of the database.
+    """
+    if IS_ONE:
+        from datasette.resources import DatabaseResource, TableResource
+
+        return bool(
+            await datasette.allowed(action="view-database", resource=DatabaseResource(database), actor=actor)
+            and await datasette.allowed(action="view-table", resource=TableResource(database, TABLE), actor=actor)
+        )
+    # 0.65 stops at the first rule that says yes or no, so that a table's yes would hide its database's no.
+    of_database = [("view-database", database), "view-instance"]
+    of_table = [("view-table", (database, TABLE)), *of_database]
+    return bool(
+        (await datasette.check_visibility(actor, permissions=of_database))[0]
+        and (await datasette.check_visibility(actor, permissions=of_table))[0]
+    )
+
+
+async def may_view_instance(datasette: Any, actor: dict[str, Any] | None) -> bool:
+    """Whether an actor may see the instance's home page."""
+    if IS_ONE:
+        return bool(await datasette.allowed(action="view-instance", actor=actor))
+    return bool((await datasette.check_visibility(actor, permissions=["view-instance"]))[0])
+
+
+async def may_run_sql(datasette: Any, actor: dict[str, Any] | None, database: str) -> bool:
+    """Whether an actor who may see the database may also write SQL of their own there."""
+    if IS_ONE:
+        from datasette.resources import DatabaseResource
+
+        return bool(await datasette.allowed(action="execute-sql", resource=DatabaseResource(database), actor=actor))
+    return bool(await datasette.permission_allowed(actor, "execute-sql", database, default=True))
+
+
+async def database_title(datasette: Any, database: str) -> str | None:
+    """The title that the metadata gives a database, or None."""
+    if IS_ONE:
+        title = (await datasette.get_database_metadata(database)).get("title")
+    else:
+        title = datasette.metadata("title", database=database, fallback=False)
+    return str(title) if title else None
+
+
+def database_colour(datasette: Any, database: str) -> str:
+    """The colour that core's own pages give a database, as six hexadecimal digits; 0.65 gives all the same."""
+    return getattr(datasette.get_database(database), "color", "ff0000")
+
+
+def sql_url(datasette: Any, database: str, sql: str, parameters: dict[str, str]) -> str:
+    """The page that shows, runs and lets edit a statement.
+
+    Args:
+        datasette: the Datasette instance.
+        database: the name of the database.
+        sql: the statement.
+        parameters: values for its named parameters.
+    Returns:
+        the path, with the instance's base_url.
+    """
+    query = urllib.parse.urlencode({"sql": sql, **parameters})
+    return f"{datasette.urls.database(database)}{'/-/query' if IS_ONE else ''}?{query}"
+
+
+def database_of(datasette: Any, route: str) -> Any:
+    """The database that a part of a URL names, or None when there is none.
+
+    Args:
+        datasette: the Datasette instance.
+        route: the part as it stands in the URL, tilde-encoded.
+    """
+    from datasette.utils import tilde_decode
+
+    try:
+        return datasette.get_database(route=tilde_decode(route))
+    except KeyError:
+        return None

@@ -1,0 +1,180 @@
+"""Which databases of a Datasette are palaces, and the one open `Palace` for each.
+
+Everything is kept per Datasette instance and goes with it: palaces by the path of their file, and a few threads of
+their own for searching, so that a search takes neither the event loop nor Datasette's own SQL threads.
+This module must never load a model and never write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from .config import Settings, read_settings
+from .errors import MempalaceError
+from .palace import Palace
+from .schema import is_palace
+
+PLUGIN = "datasette-mempalace"
+THREADS = 4
+LOOK_AGAIN = 5.0  # seconds after which a database that was no palace is looked at again
+
+P = ParamSpec("P")
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+
+class Registry:
+    """The palaces of one Datasette. It must not refer to the Datasette that it belongs to."""
+
+    def __init__(self) -> None:
+        self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="mempalace")
+        self._lock = threading.Lock()
+        self._palaces: dict[str, Palace] = {}
+        self._not_palaces: dict[str, float] = {}
+        self._closed = False
+
+    def palace(self, path: str, settings: Settings, read_only: bool) -> Palace:
+        """The palace in a file, opened when it is asked for first.
+
+        Raises:
+            MempalaceError: when it cannot be opened, or the registry was closed.
+        """
+        key = str(Path(path).resolve())
+        with self._lock:
+            if self._closed:
+                raise MempalaceError("This Datasette is shutting down; start it again to search.")
+            if key not in self._palaces:
+                self._palaces[key] = Palace.open(key, settings, read_only=read_only)
+            return self._palaces[key]
+
+    def opened(self) -> list[Palace]:
+        """The palaces that are open now."""
+        with self._lock:
+            return list(self._palaces.values())
+
+    def lately_no_palace(self, path: str) -> bool:
+        """Whether the file was found to be no palace a moment ago."""
+        return time.monotonic() - self._not_palaces.get(path, float("-inf")) < LOOK_AGAIN
+
+    def note(self, path: str, is_one: bool) -> None:
+        """Remember what a look into a file has shown."""
+        if is_one:
+            self._not_palaces.pop(path, None)
+        else:
+            self._not_palaces[path] = time.monotonic()
+
+    def close(self) -> None:
+        """Close every palace; later calls of `palace` are refused."""
+        with self._lock:
+            self._closed = True
+            palaces, self._palaces = list(self._palaces.values()), {}
+        self.executor.shutdown(wait=False, cancel_futures=True)
+        for palace in palaces:
+            palace.close()
+
+
+_registries: weakref.WeakKeyDictionary[Any, Registry] = weakref.WeakKeyDictionary()
+_registries_lock = threading.Lock()
+
+
+def registry_of(datasette: Any) -> Registry:
+    """The registry of a Datasette instance, closed with it or when Python ends."""
+    with _registries_lock:
+        if datasette not in _registries:
+            _registries[datasette] = Registry()
+            weakref.finalize(datasette, _registries[datasette].close)
+        return _registries[datasette]
+
+
+def settings_of(datasette: Any, database: str) -> Settings:
+    """The plugin's settings for one database: its own block, else the instance's.
+
+    Raises:
+        ConfigError: when they are not usable.
+    """
+    # Datasette 1.0 answers None for a database block without our key, so that its fallback cannot be used.
+    own = datasette.plugin_config(PLUGIN, database=database, fallback=False)
+    return read_settings(own or datasette.plugin_config(PLUGIN))
+
+
+def check_settings(datasette: Any) -> None:
+    """Refuse to start with settings that cannot be used.
+
+    Raises:
+        StartupError: Datasette prints its sentence and ends.
+    """
+    from datasette.utils import StartupError
+
+    try:
+        for database in datasette.databases:
+            settings_of(datasette, database)
+    except MempalaceError as error:
+        raise StartupError(error.message) from None
+
+
+async def is_palace_database(datasette: Any, db: Any) -> bool:
+    """Whether a Datasette database is a palace; one that lies in memory or cannot be read is none."""
+    if db.path is None:
+        return False
+    registry = registry_of(datasette)
+    if registry.lately_no_palace(db.path):
+        return False
+    try:
+        found = bool(await db.execute_fn(is_palace))
+    except Exception as error:  # a file that is no database or cannot be read must not break other pages
+        logger.warning("%s cannot be looked at: %s", db.name, error)
+        found = False
+    registry.note(db.path, found)
+    return found
+
+
+async def palace_databases(datasette: Any) -> list[str]:
+    """The names of the databases that are palaces, in the order that they were given in."""
+    return [name for name, db in datasette.databases.items() if await is_palace_database(datasette, db)]
+
+
+async def open_palace(datasette: Any, database: str) -> Palace:
+    """The palace of a database that is one.
+
+    Raises:
+        MempalaceError: when it cannot be opened.
+    """
+    return await run(datasette, _open, datasette, database)
+
+
+def palace_for_connection(datasette: Any, database: str, connection: sqlite3.Connection) -> Palace | None:
+    """The palace that a connection of Datasette's leads to, or None; for `prepare_connection`, so it never raises."""
+    db = datasette.databases.get(database)
+    if db is None or db.path is None:
+        return None
+    try:
+        return _open(datasette, database) if is_palace(connection) else None
+    except (sqlite3.Error, MempalaceError) as error:
+        logger.warning("%s: its SQL functions are missing: %s", database, error)
+        return None
+
+
+async def run(datasette: Any, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run something that blocks in one of our own threads and wait for it."""
+    executor = registry_of(datasette).executor
+    return await asyncio.get_running_loop().run_in_executor(executor, lambda: function(*args, **kwargs))
+
+
+def close(datasette: Any) -> None:
+    """Close all palaces of a Datasette that shuts down."""
+    registry_of(datasette).close()
+
+
+def _open(datasette: Any, database: str) -> Palace:
+    db = datasette.databases[database]
+    settings = settings_of(datasette, database)
+    return registry_of(datasette).palace(db.path, settings, read_only=not db.is_mutable)

@@ -1,0 +1,137 @@
+"""The search as data: JSON and CSV under the page's own path, with the page's own parameters."""
+
+from __future__ import annotations
+
+import csv
+import io
+import urllib.parse
+from dataclasses import replace
+from typing import Any
+
+from datasette import Response
+
+from ..errors import MempalaceError
+from ..palace import Palace
+from ..registry import run
+from ..request import SearchRequest, parse_request, request_parameters
+from ..searcher import run_search
+from .access import cors_headers, palace_of, parameters_of, reading_only
+from .links import Links
+from .snippets import plain
+
+CSV_COLUMNS = (
+    "rank", "id", "drawer_id", "wing", "room", "source_file", "source_path", "chunk_index", "chunk_total", "heading",
+    "score", "similarity", "distance", "effective_distance", "bm25_score", "closet_boost", "matched_via", "found_by",
+    "filed_at", "authored_at", "content_date", "also_in", "url", "snippet", "text",
+)  # fmt: skip
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@reading_only
+async def search_json(request: Any, datasette: Any) -> Any:
+    """The answer as JSON: `run_search`'s, with the URLs that only a server knows."""
+    headers = cors_headers(datasette)
+    try:
+        database, palace = await palace_of(datasette, request)
+        asked = _asked(request, palace)
+        if "facets" not in request.args:
+            asked = replace(asked, facets=True)
+        answer = await run(datasette, run_search, palace, asked)
+    except MempalaceError as error:
+        return Response.json(error.as_json(), status=error.status, headers=headers)
+    add_urls(answer, _links(datasette, request, database, asked, palace, ".json"))
+    return Response.json(answer, headers={**headers, **_next_header(answer)})
+
+
+@reading_only
+async def search_csv(request: Any, datasette: Any) -> Any:
+    """The hits as CSV, one row each, to be saved as a file."""
+    headers = cors_headers(datasette)
+    try:
+        database, palace = await palace_of(datasette, request)
+        asked = replace(_asked(request, palace), facets=False)
+        answer = await run(datasette, run_search, palace, asked)
+    except MempalaceError as error:
+        return Response.text(error.message + "\n", status=error.status, headers=headers)
+    add_urls(answer, _links(datasette, request, database, asked, palace, ".csv"))
+    headers |= {"Content-Disposition": _attachment(f"{database}-mempalace.csv"), **_next_header(answer)}
+    return Response(as_csv(answer["results"]), headers=headers, content_type="text/csv; charset=utf-8")
+
+
+def add_urls(answer: dict[str, Any], links: Links) -> None:
+    """Add to an answer what a server knows: the drawers' pages, the facets' links, the next page.
+
+    Args:
+        answer: of `run_search`; changed in place.
+        links: out of this state.
+    """
+    for hit in answer["results"]:
+        hit["url"] = links.row(hit["id"])
+        for copy in hit["also_in"]:
+            copy["url"] = links.row(copy["id"])
+    for dimension, values in (answer.get("facets") or {}).items():
+        for value in values:
+            value["toggle_url"] = links.toggle(dimension, value["value"])
+    answer["next_url"] = links.here(next=answer["next"]) if answer["next"] else None
+
+
+def as_csv(hits: list[dict[str, Any]]) -> str:
+    """Hits as CSV with a heading row.
+
+    Args:
+        hits: with their URLs.
+    Returns:
+        lines that a spreadsheet takes for text: no cell begins a formula.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(CSV_COLUMNS)
+    for hit in hits:
+        row = {
+            **hit,
+            "snippet": plain(hit["snippet"]),
+            "found_by": " ".join(hit["found_by"]),
+            "also_in": " ".join(copy["drawer_id"] for copy in hit["also_in"]),
+        }
+        writer.writerow([_cell(row[column]) for column in CSV_COLUMNS])
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """A value that no spreadsheet runs: a text that would begin a formula gets an apostrophe before it."""
+    return "'" + value if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def _asked(request: Any, palace: Palace) -> SearchRequest:
+    return parse_request(parameters_of(request), palace.settings)
+
+
+class _AbsoluteLinks(Links):
+    """Links with scheme and host, as Datasette's own JSON has them."""
+
+    def __init__(self, request: Any, *args: Any):
+        super().__init__(*args)
+        self.request = request
+
+    def to(self, *args: Any, **kwargs: Any) -> str:
+        return str(self.datasette.absolute_url(self.request, super().to(*args, **kwargs)))
+
+    def row(self, row_id: int) -> str:
+        return str(self.datasette.absolute_url(self.request, super().row(row_id)))
+
+
+def _links(
+    datasette: Any, request: Any, database: str, asked: SearchRequest, palace: Palace, extension: str
+) -> Links:
+    pairs = request_parameters(asked, palace.settings)
+    return _AbsoluteLinks(request, datasette, database, pairs, extension)
+
+
+def _next_header(answer: dict[str, Any]) -> dict[str, str]:
+    return {"Link": f'<{answer["next_url"]}>; rel="next"'} if answer["next_url"] else {}
+
+
+def _attachment(name: str) -> str:
+    """A file name for any database name: plain letters for old clients, the name itself for the others."""
+    simple = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "_" for letter in name)
+    return f"attachment; filename=\"{simple}\"; filename*=UTF-8''{urllib.parse.quote(name, safe='')}"

@@ -1,0 +1,283 @@
+"""The pages: a palace's search and overview, and the list of palaces. They only translate; `searcher` searches."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from datasette import Forbidden, Response
+
+from ..compat import database_colour, database_title, may_run_sql, may_view_instance
+from ..errors import BadParameter, MempalaceError, NotAllowed
+from ..palace import Palace
+from ..registry import open_palace, run
+from ..request import SearchRequest, parse_request, request_parameters
+from ..searcher import run_search
+from . import present
+from .access import palace_of, parameters_of, reading_only
+from .api import add_urls
+from .links import Links, palace_path, sql_path
+from .menus import visible_palaces
+from .overview import count_drawers, overview
+
+PAGE_SIZES = (10, 20, 50, 100)
+PLACES = ("wing", "room", "wing__isnull", "room__isnull", "source_file__isnull", "ids")
+NARROWING = (*PLACES, "source_file", "since", "before", "max_distance")
+# What a date or a number field of a browser keeps; it silently drops anything else.
+_DATE = re.compile(r"(\d{4}-\d\d-\d\d)?$")
+_NUMBER = re.compile(r"(\d+(\.\d+)?)?$")
+
+
+@reading_only
+async def index_page(request: Any, datasette: Any) -> Any:
+    """The palaces that the visitor may see, or straight to the only one."""
+    names = await visible_palaces(datasette, request.actor)
+    if len(names) == 1:
+        query = f"?{request.query_string}" if request.query_string else ""
+        return Response.redirect(palace_path(datasette, names[0]) + query)
+    if not names and not await may_view_instance(datasette, request.actor):
+        raise Forbidden("You may not see this instance.")
+    palaces = [await _index_entry(datasette, name) for name in names]
+    return await _render(datasette, request, "mempalace_index.html", {"palaces": palaces, "title": "Memory palaces"})
+
+
+@reading_only
+async def palace_page(request: Any, datasette: Any) -> Any:
+    """A palace: its overview, and with `q` the hits."""
+    try:
+        database, palace = await palace_of(datasette, request)
+    except NotAllowed as error:
+        raise Forbidden(error.message) from None
+    except MempalaceError as error:
+        return await _error_page(datasette, request, error)
+    given = parameters_of(request)
+    context = {
+        "database": database,
+        "title": await _title(datasette, database, palace),
+        "colour": database_colour(datasette, database),
+        "home_url": palace_path(datasette, database),
+        "table_url": datasette.urls.table(database, "drawers"),
+        "file": Path(palace.path).name,
+        "form": form_view(given, palace),
+        "may_run_sql": await may_run_sql(datasette, request.actor, database),
+        "count": present.count,
+    }
+    try:
+        asked = parse_request(given, palace.settings, allow_blank=True)
+        links = Links(datasette, database, request_parameters(asked, palace.settings))
+        show = _show_hits if asked.query else _show_overview
+        context |= await show(datasette, palace, asked, links)
+    except MempalaceError as error:
+        context["error"] = error
+        context["form"]["wrong"] = error.parameter if isinstance(error, BadParameter) else None
+        return await _render(datasette, request, "mempalace_error.html", context, error.status)
+    return await _render(datasette, request, context["template"], context)
+
+
+async def _show_hits(datasette: Any, palace: Palace, asked: SearchRequest, links: Links) -> dict[str, Any]:
+    answer = await run(datasette, run_search, palace, replace(asked, facets=True))
+    add_urls(answer, links)
+    context = search_context(answer, links, asked)
+    context["sql_url"] = sql_path(datasette, links.database, asked, links.pairs)
+    if not answer["results"]:
+        context["total"] = await run(datasette, count_drawers, palace)
+    return context | {"template": "mempalace_search.html"}
+
+
+async def _show_overview(datasette: Any, palace: Palace, asked: SearchRequest, links: Links) -> dict[str, Any]:
+    found = await run(datasette, overview, palace, asked.scope)
+    filters = _filters(asked)
+    whole = found["wings"][0]["count"] if found["wings"] else 0
+    for wing in found["wings"]:
+        wing |= {"url": links.place(wing["wing"]), "share": wing["count"] / whole}
+        for room in wing["rooms"]:
+            room["url"] = links.place(wing["wing"], room["room"])
+    for drawer in found["latest"]:
+        drawer |= {
+            "url": links.row(drawer["id"]),
+            "wing_url": links.place(drawer["wing"]),
+            "room_url": links.place(drawer["wing"], drawer["room"]),
+            "filed": present.day(drawer["filed_at"]),
+            "label": drawer["source_file"] or f"Drawer {drawer['id']}",
+        }
+    found |= {"first_day": present.day(found["first_filed"]), "last_day": present.day(found["last_filed"])}
+    return {
+        "template": "mempalace_overview.html",
+        "palace": found,
+        "chips": present.chips(filters, links, False),
+        "conditions": present.conditions(filters),
+        "part": not asked.scope.is_everything,
+    }
+
+
+def search_context(answer: dict[str, Any], links: Links, asked: SearchRequest) -> dict[str, Any]:
+    """An answer as the search template reads it.
+
+    Args:
+        answer: of `run_search`, with its URLs.
+        links: out of this state.
+        asked: the search.
+    """
+    hits = [present.hit_view(hit, answer, links) for hit in answer["results"]]
+    present.add_leads(hits)
+    filters = _filters(asked)
+    unknown = _unknown_words(answer, links, asked)
+    last = hits[-1]["rank"] if hits else 0
+    return {
+        "answer": answer,
+        "query": asked.query,
+        "hits": hits,
+        "facets": {name: present.facet_view(values) for name, values in (answer.get("facets") or {}).items()},
+        "chips": present.chips(filters, links, asked.vector_disabled),
+        "clear_url": links.to([("q", asked.query)]),
+        "conditions": present.conditions(filters),
+        "pool": present.pool_sentence(answer),
+        "took": round(answer["timings_ms"]["total"]),
+        "json_url": links.here(".json"),
+        "csv_url": links.here(".csv"),
+        "meaning_url": links.without("vector_disabled"),
+        "again_url": links.here(),
+        "chosen_words_only": asked.vector_disabled,
+        "first_page_url": links.here() if asked.offset else None,
+        "next_page": f"hits {last + 1:,} to {last + asked.n_results:,}",
+        "nearby": _nearby(answer, links),
+        "unknown_words": unknown,
+        "corrected": _corrected(unknown, links, asked),
+        "thousandths": present.thousandths,
+    }
+
+
+def form_view(given: Mapping[str, list[str]], palace: Palace) -> dict[str, Any]:
+    """The form as it was sent, whether or not it could be used.
+
+    Args:
+        given: the URL's parameters.
+        palace: whose settings are the defaults.
+    """
+    first = {name: next((value for value in values if value), "") for name, values in given.items()}
+    sources = [value for value in given.get("source_file", []) if value]
+    hidden = [
+        (name, value)
+        for name in PLACES
+        for value in given.get(name, [])
+        if value
+    ]
+    size = first.get("n_results") or str(palace.settings.n_results)
+    sizes = dict.fromkeys([*map(str, PAGE_SIZES), size])
+    return {
+        "q": first.get("q", ""),
+        "hidden": hidden + [("source_file", value) for value in sources[1:]],
+        "source_file": sources[0] if sources else "",
+        "dates": [_date_field(name, first.get(name, "")) for name in ("since", "before")],
+        "max_distance": first.get("max_distance", ""),
+        "distance_type": "number" if _NUMBER.match(first.get("max_distance", "")) else "text",
+        "n_results": size,
+        "sizes": sorted(sizes, key=lambda text: (not text.isdecimal(), len(text), text)),
+        "candidate_strategy": first.get("candidate_strategy") or palace.settings.candidate_strategy,
+        "ranking": first.get("ranking") or palace.settings.ranking,
+        "words_only": first.get("vector_disabled", "").lower() in ("1", "true", "on", "yes"),
+        "narrowed": any(any(given.get(name, [])) for name in NARROWING),
+        "wrong": None,
+    }
+
+
+def _date_field(name: str, value: str) -> dict[str, str]:
+    """A date picker, unless it would lose what was given: a time, or something that is no date."""
+    return {"name": name, "value": value, "type": "date" if _DATE.match(value) else "text"}
+
+
+def _filters(asked: SearchRequest) -> dict[str, Any]:
+    """The filters in force, dates as they were given."""
+    scope = asked.scope
+    return {
+        "wing": list(scope.wings),
+        "room": list(scope.rooms),
+        "source_file": list(scope.source_files),
+        "since": asked.dates[0],
+        "before": asked.dates[1],
+        "ids": None if scope.ids is None else len(scope.ids),
+        "max_distance": asked.max_distance,
+    }
+
+
+def _nearby(answer: dict[str, Any], links: Links) -> list[dict[str, Any]]:
+    """Wings and rooms asked for that hold nothing, each with the names that are near."""
+    return [
+        {
+            "dimension": dimension,
+            "asked": asked,
+            "near": [{"name": name, "url": links.replaced(dimension, asked, name)} for name in names],
+        }
+        for dimension, found in (answer.get("did_you_mean") or {}).items()
+        for asked, names in found.items()
+    ]
+
+
+def _unknown_words(answer: dict[str, Any], links: Links, asked: SearchRequest) -> list[dict[str, Any]]:
+    """Words that no drawer has, each with the words that are near and the search with one of them in its place."""
+    return [
+        {
+            "word": unknown["word"],
+            "near": [
+                near | {"url": links.with_value("q", _with_word(asked.query, unknown["word"], near["word"]))}
+                for near in unknown["near"]
+            ],
+        }
+        for unknown in answer.get("unknown_words") or []
+    ]
+
+
+def _corrected(unknown: list[dict[str, Any]], links: Links, asked: SearchRequest) -> dict[str, str] | None:
+    """The query with every unknown word replaced by its nearest, where each has one."""
+    if not unknown or not all(word["near"] for word in unknown):
+        return None
+    query = asked.query
+    for word in unknown:
+        query = _with_word(query, word["word"], word["near"][0]["word"])
+    return {"query": query, "url": links.with_value("q", query)}
+
+
+def _with_word(query: str, old: str, new: str) -> str:
+    changed = re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, query, flags=re.IGNORECASE)
+    return changed if changed != query else new
+
+
+async def _index_entry(datasette: Any, database: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {"database": database, "url": palace_path(datasette, database), "title": database}
+    try:
+        palace = await open_palace(datasette, database)
+        entry["title"] = await _title(datasette, database, palace)
+        entry["drawers"] = present.count(await run(datasette, count_drawers, palace), "drawer")
+    except MempalaceError as error:
+        entry["problem"] = error.message
+    return entry
+
+
+async def _title(datasette: Any, database: str, palace: Palace) -> str:
+    return palace.settings.title or await database_title(datasette, database) or database
+
+
+async def _error_page(datasette: Any, request: Any, error: MempalaceError) -> Any:
+    """An error where there is no palace to show a form for: Datasette's own error page."""
+    context = {"title": error.title, "error": error.message, "status": error.status}
+    return await _render(datasette, request, "error.html", context, error.status)
+
+
+async def _render(datasette: Any, request: Any, template: str, context: dict[str, Any], status: int = 200) -> Any:
+    css = f"{datasette.urls.static_plugins('datasette_mempalace', 'mempalace.css')}?{_css_hash()}"
+    html = await datasette.render_template(
+        template, {"mempalace_css": css, **context}, request=request, view_name="mempalace"
+    )
+    return Response.html(html, status=status)
+
+
+@functools.cache
+def _css_hash() -> str:
+    """Changes with the style sheet, so that browsers never keep an old one."""
+    sheet = Path(__file__).parent.parent / "static" / "mempalace.css"
+    return hashlib.sha256(sheet.read_bytes()).hexdigest()[:8]

@@ -1,0 +1,233 @@
+"""An answer in a reader's words: titles, places, days, and the sum that explains a rank.
+
+Pure: from plain values to plain values for the templates, which escape every text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import date
+from typing import Any
+
+from .links import Links
+from .snippets import parts
+
+SHOWN = 8  # values of a facet before "n more"
+COPIES = 3
+_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+
+
+def day(moment: str | None) -> dict[str, str] | None:
+    """A moment as a day for people.
+
+    Returns:
+        `iso` for the machine and `text` such as "29 Jan 2026"; a text that is no date stays as it is.
+    """
+    if not moment:
+        return None
+    try:
+        found = date.fromisoformat(moment[:10])
+    except ValueError:
+        return {"iso": "", "text": moment}
+    return {"iso": found.isoformat(), "text": f"{found.day} {_MONTHS[found.month - 1]} {found.year}"}
+
+
+def chunk_label(chunk_index: int | None, chunk_total: int | None = None) -> str:
+    """Where in its source a drawer lies, counted from one; "" for a source of a single drawer."""
+    if chunk_index is None or chunk_index < 0 or chunk_total == 1:
+        return ""
+    return f"chunk {chunk_index + 1:,}" + (f" of {chunk_total:,}" if chunk_total else "")
+
+
+def source_label(drawer: dict[str, Any]) -> str:
+    """A drawer's source and its place in it, or its number where it has none."""
+    named = [drawer.get("source_file"), chunk_label(drawer.get("chunk_index"), drawer.get("chunk_total"))]
+    return ", ".join(name for name in named if name) if named[0] else f"Drawer {drawer['id']}"
+
+
+def hit_view(hit: dict[str, Any], answer: dict[str, Any], links: Links) -> dict[str, Any]:
+    """One hit for the template.
+
+    Args:
+        hit: as `run_search` gives it, with its URLs.
+        answer: the answer it stands in.
+        links: out of this state.
+    """
+    label = source_label(hit)
+    written = day(hit["authored_at"] or hit["content_date"])
+    filed = day(hit["filed_at"])
+    copies = [{"url": copy["url"], "label": source_label(copy)} for copy in hit["also_in"]]
+    return {
+        "rank": hit["rank"],
+        "id": hit["id"],
+        "url": hit["url"],
+        "wing": hit["wing"],
+        "room": hit["room"],
+        "wing_url": links.place(hit["wing"]),
+        "room_url": links.place(hit["wing"], hit["room"]),
+        "title": hit["heading"] or label,
+        "source": label if hit["heading"] else None,
+        "source_path": hit["source_path"],
+        "filed": filed,
+        "written": written if written != filed else None,
+        "parts": parts(hit["snippet"]),
+        "copies": copies[:COPIES],
+        "more_copies": copies[COPIES:],
+        "context": hit["context"] if hit["context"] and hit["context"] != hit["text"] else None,
+        "scores": scores(hit, answer),
+        "found": found(hit),
+        "words_found": hit["words_found"],
+        "words_missing": hit["words_missing"],
+    }
+
+
+def found(hit: dict[str, Any]) -> str:
+    """How a hit came among the candidates, as a sentence."""
+    ways = [name for name, way in (("meaning", "vector"), ("words", "lexical")) if way in hit["found_by"]]
+    how = " and ".join(ways) if len(ways) != 1 else f"{ways[0]} alone"
+    return f"Found by {how or 'its closet'}" + (", closet matched" if hit["closet_boost"] else "")
+
+
+def scores(hit: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """A hit's numbers in thousandths, so that the parts add up to the score as they are printed."""
+    view: dict[str, Any] = {
+        "words_only": hit["similarity"] is None,
+        "total": round(1000 * hit["score"]),
+        "score": f"{hit['score']:.3f}",
+        "bm25": f"{hit['bm25_score']:.2f}",
+        "bm25_best": f"{answer['best']['bm25_score']:.2f}",
+        "bm25_share": min(max(hit["bm25_share"], 0.0), 1.0),
+        "by_meaning": "vector" in hit["found_by"],
+        "by_words": "lexical" in hit["found_by"],
+        "closet_boost": f"{hit['closet_boost']:.2f}" if hit["closet_boost"] else None,
+    }
+    if view["words_only"]:
+        return view
+    boosted = _boost_counts(hit, answer)
+    closeness = max(0.0, 1 - hit["effective_distance"]) if boosted else hit["similarity"]
+    meaning = min(round(1000 * answer["weights"]["similarity"] * closeness), view["total"])
+    words = view["total"] - meaning
+    return view | {
+        "similarity": f"{hit['similarity']:.3f}",
+        "similarity_share": hit["similarity"],
+        "closeness": f"{closeness:.3f}",
+        "boost_counts": boosted,
+        "distance": f"{hit['distance']:.3f}",
+        "meaning_adds": meaning,
+        "words_adds": words,
+        "similarity_weight": f"{answer['weights']['similarity']:g}",
+        "bm25_weight": f"{answer['weights']['bm25']:g}",
+        "best": round(1000 * answer["best"]["score"]),
+    }
+
+
+def _boost_counts(hit: dict[str, Any], answer: dict[str, Any]) -> bool:
+    """Whether the closet's boost went into the score, and not only into the choice of candidates: a setting."""
+    if not hit["closet_boost"]:
+        return False
+    weights = answer["weights"]
+    plain = weights["similarity"] * hit["similarity"] + weights["bm25"] * hit["bm25_share"]
+    return abs(plain - hit["score"]) > 0.0015
+
+
+def add_leads(hits: list[dict[str, Any]]) -> None:
+    """Say of each hit how far it is ahead of the one that follows on the same page, and by which part."""
+    for hit, follower in zip(hits, hits[1:], strict=False):
+        mine, theirs = hit["scores"], follower["scores"]
+        if mine["words_only"] or theirs["words_only"]:
+            continue
+        hit["lead"] = {
+            "rank": follower["rank"],
+            "score": thousandths(mine["total"] - theirs["total"]),
+            "meaning": signed(mine["meaning_adds"] - theirs["meaning_adds"]),
+            "words": signed(mine["words_adds"] - theirs["words_adds"]),
+        }
+
+
+def thousandths(number: int) -> str:
+    """714 as "0.714"."""
+    return f"{number / 1000:.3f}"
+
+
+def signed(number: int) -> str:
+    """-4 as "−0.004", with a minus that is as wide as the plus."""
+    return f"{number / 1000:+.3f}".replace("-", "−")
+
+
+def facet_view(values: list[dict[str, Any]]) -> dict[str, Any]:
+    """A facet for the template: what is chosen comes first and is never folded away."""
+    ordered = sorted(values, key=lambda value: not value["selected"])
+    shown = max(SHOWN, sum(value["selected"] for value in values))
+    return {"count": sum(value["count"] > 0 for value in values), "first": ordered[:shown], "more": ordered[shown:]}
+
+
+def chips(filters: dict[str, Any], links: Links, words_only: bool) -> list[dict[str, Any]]:
+    """One chip for each filter in force, with the state without it."""
+    found_chips: list[dict[str, Any]] = []
+    for dimension, name in (("wing", "wing"), ("room", "room"), ("source_file", "source")):
+        for value in filters[dimension]:
+            text = value if dimension != "source_file" or value is None else re.split(r"[/\\]", value)[-1] or value
+            found_chips.append(
+                {"name": name, "value": text, "title": value or "", "url": links.toggle(dimension, value)}
+            )
+    for name, words in (("since", "filed since"), ("before", "filed before")):
+        if filters[name]:
+            text = day_or_time(filters[name])
+            found_chips.append({"name": words, "value": text, "title": "", "url": links.without(name)})
+    if filters.get("ids") is not None:
+        text = f"{filters['ids']:,} given"
+        found_chips.append({"name": "drawers", "value": text, "title": "", "url": links.without("ids")})
+    if filters.get("max_distance"):
+        text = f"{filters['max_distance']:g}"
+        url = links.without("max_distance")
+        found_chips.append({"name": "farthest distance", "value": text, "title": "", "url": url})
+    if words_only:
+        url = links.without("vector_disabled")
+        found_chips.append({"name": "ranked by", "value": "words only", "title": "", "url": url})
+    return found_chips
+
+
+def day_or_time(moment: str) -> str:
+    """A bound as it was given: a day in words, a time to the letter."""
+    shown = day(moment) if len(moment) == 10 else None
+    return shown["text"] if shown else moment
+
+
+def conditions(filters: dict[str, Any]) -> str:
+    """The filters as the end of a heading: "where wing is a or b and room is c"; "" without any."""
+    clauses = []
+    for dimension, name in (("wing", "wing"), ("room", "room"), ("source_file", "source")):
+        values = [value if value is not None else "not set" for value in filters[dimension]]
+        if values:
+            clauses.append(f"{name} is {' or '.join(values)}")
+    if filters["since"]:
+        clauses.append(f"filed since {day_or_time(filters['since'])}")
+    if filters["before"]:
+        clauses.append(f"filed before {day_or_time(filters['before'])}")
+    if filters.get("ids") is not None:
+        clauses.append(f"drawer is one of {filters['ids']:,}")
+    return f" where {joined(clauses)}" if clauses else ""
+
+
+def pool_sentence(answer: dict[str, Any]) -> str:
+    """What was searched: the scope, and how many candidates each way was asked for."""
+    near, worded = answer["vector_candidates"], answer["lexical_candidates"]
+    ways = []
+    if near:
+        ways.append(f"the {near:,} nearest in meaning")
+    if worded:
+        ways.append(f"the {worded:,} best in words")
+    sentence = f"Of {count(answer['in_scope'], 'drawer')} in scope"
+    return sentence + (f": {' and '.join(ways)}{', united' if len(ways) > 1 else ''}." if ways else ".")
+
+
+def count(number: int, noun: str) -> str:
+    """1 as "1 drawer", 1200 as "1,200 drawers"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def joined(items: Iterable[str]) -> str:
+    """a, b and c."""
+    listed = list(items)
+    return " and ".join([", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed)

@@ -63,7 +63,7 @@ def chunk(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[Chu
     chunks: list[Chunk] = []
     start = fresh = 0
     while fresh < len(text):
-        end = _end(text, start, fresh, size)
+        end = _end(text, start, fresh, size, headings)
         chunks.append(
             Chunk(
                 start,
@@ -92,12 +92,15 @@ def find_headings(text: str) -> list[tuple[int, str]]:
     return found or [(match.start(), match[0].strip()[:MAX_HEADING]) for match in _CODE_HEADING.finditer(text)]
 
 
-def _end(text: str, start: int, fresh: int, size: int) -> int:
-    """Where a chunk that starts at `start` ends: the last good break in its second half, else the full size."""
+def _end(text: str, start: int, fresh: int, size: int, headings: list[tuple[int, str]]) -> int:
+    """Where a chunk that starts at `start` ends: before a heading or at the last good break in its second half."""
     limit = start + size
     if limit >= len(text):
         return len(text)
     earliest = max(fresh + 1, start + int(size * MIN_SHARE))
+    place = bisect.bisect_right(headings, (limit, "")) - 1
+    if place >= 0 and headings[place][0] >= earliest:
+        return headings[place][0]
     for pattern in _BREAKS:
         last = None
         for match in pattern.finditer(text, max(fresh, earliest - 200), limit):

@@ -1,0 +1,104 @@
+"""A candidate as the hit that every face shows: plain JSON types under the names that the documentation promises."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from .pool import Candidate, Search
+from .snippets import snippet
+from .text import source_name
+from .words import find_words
+
+
+def hit_as_json(search: Search, hit: Candidate, rank: int, copies: list[Candidate]) -> dict[str, Any]:
+    """One hit.
+
+    Args:
+        search: the search it belongs to.
+        hit: the candidate.
+        rank: its place in the whole ranking, from 1.
+        copies: the candidates folded into it.
+    Returns:
+        the hit; `text` is always the drawer's own, a passage around it goes to `context`.
+    """
+    row, metadata = hit.row, _metadata(hit.row)
+    places = find_words(row["text"], search.words)
+    counts = Counter(word for _, _, word in places)
+    asked = (*search.words.words, *search.words.substrings)
+    return {
+        "rank": rank,
+        "id": hit.id,
+        "drawer_id": row["drawer_id"],
+        "wing": row["wing"],
+        "room": row["room"],
+        "source_file": source_name(row["source_file"]),
+        "source_path": row["source_file"],
+        "chunk_index": row["chunk_index"],
+        "chunk_total": _chunk_total(search.connection, row["source_file"]),
+        "heading": metadata.get("heading") if isinstance(metadata.get("heading"), str) else None,
+        "text": row["text"],
+        "snippet": snippet(row["text"], places),
+        "score": round(hit.score, 6),
+        "similarity": _rounded(hit.similarity),
+        "distance": _rounded(hit.distance),
+        "effective_distance": _rounded(hit.effective_distance),
+        "bm25_score": round(hit.bm25_score, 4),
+        "bm25_share": round(hit.bm25_share, 6),
+        "closet_boost": hit.closet_boost,
+        "closet_preview": hit.closet_preview,
+        "matched_via": _matched_via(search, hit),
+        "filed_at": row["filed_at"],
+        "authored_at": row["authored_at"],
+        "content_date": row["content_date"],
+        "hall": row["hall"],
+        "added_by": row["added_by"],
+        "found_by": hit.found_by,
+        "context": hit.passage.text if hit.passage else None,
+        "context_drawer_ids": list(hit.passage.drawer_ids) if hit.passage else [],
+        "drawer_index": hit.passage.drawer_index if hit.passage else None,
+        "total_drawers": hit.passage.total_drawers if hit.passage else None,
+        "also_in": [_copy(candidate) for candidate in copies],
+        "words_found": [{"word": word, "count": counts[word]} for word in asked if counts[word]],
+        "words_missing": [word for word in asked if not counts[word]],
+    }
+
+
+def _matched_via(search: Search, hit: Candidate) -> str:
+    if search.vector is None:
+        return "bm25_sqlite"
+    return "drawer+closet" if hit.closet_boost else "drawer"
+
+
+def _copy(candidate: Candidate) -> dict[str, Any]:
+    row = candidate.row
+    return {
+        "id": candidate.id,
+        "drawer_id": row["drawer_id"],
+        "wing": row["wing"],
+        "room": row["room"],
+        "source_file": source_name(row["source_file"]),
+        "source_path": row["source_file"],
+        "chunk_index": row["chunk_index"],
+    }
+
+
+def _metadata(row: dict[str, Any]) -> dict[str, Any]:
+    """The drawer's metadata; what any writer has left there that is no JSON object counts as none."""
+    try:
+        metadata = json.loads(row["metadata"] or "{}")
+    except ValueError:
+        return {}
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _chunk_total(connection: Any, source_file: str | None) -> int | None:
+    if not source_file:
+        return None
+    query = "select count(*) from drawers where source_file = ?"
+    return int(connection.execute(query, [source_file]).fetchone()[0])
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 6)

@@ -1,0 +1,93 @@
+"""Keeps the palaces of a running server in step: embeds what has no vector, syncs the mirror, warms the model up.
+
+One thread a server, started by its first request and never at import. It only hurries: a search is right without it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from .errors import MempalaceError
+from .palace import Palace
+from .vectors import count_pending, embed_pending, remove_orphans
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 30.0
+
+
+class Keeper:
+    """The thread that keeps palaces in step.
+
+    Args:
+        palaces: called before each round for the palaces that are open now.
+    """
+
+    def __init__(self, palaces: Callable[[], Iterable[Palace]]):
+        self._palaces = palaces
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._seen: dict[str, int] = {}
+        self._wait_until: dict[str, float] = {}
+
+    def start(self) -> None:
+        """Begin, once; later calls do nothing."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="mempalace-keeper", daemon=True)
+            self._thread.start()
+
+    def stop(self, seconds: float = 10.0) -> None:
+        """End after the step under way, waiting for it at most so long."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            pause = 2.0
+            for palace in list(self._palaces()):
+                pause = min(pause, palace.settings.sync_seconds)
+                if not self._stop.is_set() and time.monotonic() >= self._wait_until.get(palace.path, 0.0):
+                    self._keep(palace)
+            self._stop.wait(pause)
+
+    def _keep(self, palace: Palace) -> None:
+        try:
+            keep_in_step(palace, self._seen)
+        except MempalaceError as error:
+            logger.warning("%s: %s", palace.path, error.message)
+            self._wait_until[palace.path] = time.monotonic() + RETRY_SECONDS
+        except Exception:  # a palace that fails must not end the thread that keeps the others
+            logger.exception("keeping %s in step failed; next try in %s seconds", palace.path, RETRY_SECONDS)
+            self._wait_until[palace.path] = time.monotonic() + RETRY_SECONDS
+
+
+def keep_in_step(palace: Palace, seen: dict[str, int]) -> None:
+    """One round for one palace: nothing unless its change log has grown since the last.
+
+    Args:
+        palace: the palace.
+        seen: the last change seen of each palace by path; brought up to date.
+    Raises:
+        MempalaceError: when the model or the mirror fails.
+    """
+    with palace.reader() as connection:
+        last = int(connection.execute("select coalesce(max(seq), 0) from drawer_changes").fetchone()[0])
+        if seen.get(palace.path) == last:
+            return
+        pending = count_pending(connection)
+    if palace.settings.warm_up and palace.embedder.missing() is None:
+        palace.embedder.load()
+    if not palace.read_only:
+        if pending and palace.embedder.missing() is None:
+            embed_pending(palace, download=False)
+        remove_orphans(palace)
+    report = palace.mirror.sync()
+    if report.skipped_reason is None:
+        # What this round itself has logged comes next round, which then finds nothing left to do.
+        seen[palace.path] = last
+    else:
+        raise MempalaceError(report.skipped_reason)

@@ -1,0 +1,138 @@
+"""Vector candidates: the drawers or closets nearest to a query, by the engine that is best for the scope.
+
+Chroma proposes, SQLite disposes: distances always come from the stored vectors, so that both engines give the same
+numbers, and what the mirror does not hold yet is scored here.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import MirrorUnavailable
+from .palace import Palace
+from .ranking import clamp_distance
+from .scope import Scope
+from .vectors import Kind, as_matrix, read_vectors
+
+ROWS = 10_000
+WIDER = 4
+
+
+@dataclass
+class Nearest:
+    """Vector candidates.
+
+    Attributes:
+        distances: id to cosine distance, nearest first.
+        engine: "chroma" or "exact".
+        note: what the person should know of how they were found, or None.
+    """
+
+    distances: dict[int, float] = field(default_factory=dict)
+    engine: str = "exact"
+    note: str | None = None
+
+
+def nearest(
+    palace: Palace, connection: Any, kind: Kind, vector: NDArray[np.float32], scope: Scope, limit: int, in_scope: int
+) -> Nearest:
+    """The nearest drawers or closets of a scope.
+
+    Args:
+        palace: the palace, for its mirror and limits.
+        connection: an open connection to its database.
+        kind: "drawer" or "closet".
+        vector: the query, of unit length.
+        scope: where to look.
+        limit: how many at most.
+        in_scope: how many drawers or closets the scope holds.
+    Returns:
+        the nearest with their true distances.
+    """
+    note = None
+    small = in_scope <= palace.settings.exact_limit
+    if not (small and (not scope.is_everything or not palace.mirror.is_open)):
+        try:
+            ids, note = _through_chroma(palace, connection, kind, vector, scope, limit)
+            return Nearest(_best(true_distances(connection, kind, vector, ids), limit), "chroma", note)
+        except MirrorUnavailable as error:
+            note = error.message
+    return Nearest(_exact(connection, kind, vector, scope, limit), "exact", note)
+
+
+def true_distances(
+    connection: Any, kind: Kind, vector: NDArray[np.float32], ids: list[int]
+) -> dict[int, float]:
+    """The cosine distances between a query and stored vectors; ids without a vector of its length are left out."""
+    known, matrix = read_vectors(connection, kind, ids)
+    return _distances(known, matrix, vector)
+
+
+def _through_chroma(
+    palace: Palace, connection: Any, kind: Kind, vector: NDArray[np.float32], scope: Scope, limit: int
+) -> tuple[list[int], str | None]:
+    mirror, note = palace.mirror, None
+    mirror.open()
+    if mirror.position < 0:
+        raise MirrorUnavailable(f"The mirror in {mirror.path} has not been filled yet.")
+    pending = _changed_since(connection, kind, mirror.position, palace.settings.exact_limit)
+    where = scope.chroma_where()
+    if where is None:
+        raise MirrorUnavailable("Chroma cannot filter by this scope.")
+    try:
+        found = [row_id for row_id, _ in mirror.nearest(kind, vector, limit + len(pending), where)]
+    except MirrorUnavailable as error:
+        if not where:
+            raise
+        found = [row_id for row_id, _ in mirror.nearest(kind, vector, WIDER * limit + len(pending))]
+        note = f"The filtered vector query failed and was repeated wider without its filter: {error.message}"
+    return _within(connection, kind, scope, list(dict.fromkeys(found + pending))), note
+
+
+def _within(connection: Any, kind: Kind, scope: Scope, ids: list[int]) -> list[int]:
+    """Those ids that are in the scope now: the mirror may lag behind, or hold what was deleted."""
+    where, parameters = scope.where()
+    rows = connection.execute(
+        f"select id from {kind}s where id in (select value from json_each(:found)) and {where}",
+        {**parameters, "found": json.dumps(ids)},
+    )
+    return [row[0] for row in rows]
+
+
+def _changed_since(connection: Any, kind: Kind, position: int, most: int) -> list[int]:
+    """What changed after the mirror's position; too much of it makes the mirror useless."""
+    rows = connection.execute(
+        "select distinct row_id from drawer_changes where seq > ? and kind = ? limit ?", [position, kind, most + 1]
+    ).fetchall()
+    if len(rows) > most:
+        raise MirrorUnavailable("The mirror is far behind; run datasette mempalace sync.")
+    return [row[0] for row in rows]
+
+
+def _exact(connection: Any, kind: Kind, vector: NDArray[np.float32], scope: Scope, limit: int) -> dict[int, float]:
+    """Every stored vector of the scope, scored; read in parts so that memory stays bounded."""
+    where, parameters = scope.where()
+    narrowed = "" if scope.is_everything else f"where id in (select id from {kind}s where {where})"
+    cursor = connection.execute(f"select id, vector from {kind}_vectors {narrowed}", parameters)
+    best: dict[int, float] = {}
+    while rows := cursor.fetchmany(ROWS):
+        best.update(_distances(*as_matrix(rows), vector))
+        best = _best(best, limit)
+    return best
+
+
+def _distances(ids: list[int], matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> dict[int, float]:
+    if not ids or matrix.shape[1] != vector.shape[0]:
+        return {}
+    products = matrix.astype(np.float64) @ vector.astype(np.float64)
+    return {row_id: clamp_distance(1.0 - float(product)) for row_id, product in zip(ids, products, strict=True)}
+
+
+def _best(distances: dict[int, float], limit: int) -> dict[int, float]:
+    return dict(heapq.nsmallest(limit, distances.items(), key=lambda pair: (pair[1], pair[0])))

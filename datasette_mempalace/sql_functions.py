@@ -1,0 +1,150 @@
+"""The SQL functions of a palace's connections: `mempalace_search`, `mempalace_fts_query`, `mempalace_similarity`.
+
+Registered on palace databases only; they read through the connection they are called on. A problem becomes one
+readable JSON error object, because SQLite would show any exception as "user-defined function raised exception".
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from datasette.utils.sqlite import sqlite3
+
+from .errors import BadInput, BadParameter, MempalaceError
+from .palace import Palace
+from .ranking import similarity
+from .nearest import true_distances
+from .request import parse_request
+from .searcher import run_search
+from .words import match_all
+
+REMEMBERED = 16
+
+
+def register(connection: Any, palace: Palace) -> None:
+    """Give a connection to a palace its SQL functions.
+
+    Args:
+        connection: a sqlite3 connection to the palace's database.
+        palace: the palace, for its settings, embedder and mirror.
+    """
+    remembered: OrderedDict[tuple[Any, ...], str] = OrderedDict()
+
+    def search(*arguments: Any) -> str:
+        key = (_generation(connection), *arguments)
+        if key not in remembered:
+            remembered[key] = _as_json(lambda: mempalace_search(palace, connection, *arguments))
+            while len(remembered) > REMEMBERED:
+                remembered.popitem(last=False)
+        return remembered[key]
+
+    # Each arity on its own: a wrong count then brings SQLite's own clear message.
+    for count in range(1, 6):
+        connection.create_function("mempalace_search", count, search, deterministic=True)
+    connection.create_function("mempalace_fts_query", 1, mempalace_fts_query, deterministic=True)
+    connection.create_function(
+        "mempalace_similarity",
+        2,
+        lambda drawer_id, query: mempalace_similarity(palace, connection, drawer_id, query),
+    )
+
+
+def mempalace_search(
+    palace: Palace, connection: Any, query: Any, wing: Any = None, room: Any = None, n_results: Any = None,
+    options: Any = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The hits of a search.
+
+    Args:
+        palace, connection: where to search.
+        query: the words; NULL or '' gives no hits.
+        wing, room: NULL or '' for all, a name, or a JSON array of names.
+        n_results: how many hits at most, or NULL.
+        options: a JSON object with any other parameter of the HTTP API, or NULL.
+    Returns:
+        hits, best first.
+    Raises:
+        BadInput: for what is not allowed.
+    """
+    if query is None or not str(query).strip():
+        return []
+    given: dict[str, Any] = {**_options(options), "q": query}
+    for name, value in (("wing", wing), ("room", room), ("n_results", n_results)):
+        if value not in (None, ""):
+            given[name] = _names(name, value) if name != "n_results" else value
+    results: list[dict[str, Any]] = run_search(
+        palace, parse_request(given, palace.settings, strict=True), connection
+    )["results"]
+    return results
+
+
+def mempalace_fts_query(words: Any) -> str:
+    """A person's words as a safe expression for `drawers_fts match`; NULL and blank ones match nothing."""
+    return match_all("" if words is None else str(words))
+
+
+def mempalace_similarity(palace: Palace, connection: Any, drawer_id: Any, query: Any) -> float | None:
+    """How alike in meaning a drawer and a text are, 0 to 1; NULL when it is not known.
+
+    Args:
+        palace, connection: where the drawer is.
+        drawer_id: its integer id or its `drawer_id`.
+        query: the text.
+    """
+    if drawer_id is None or query is None or not str(query).strip():
+        return None
+    row = connection.execute("select id from drawers where id = :it or drawer_id = :it", {"it": drawer_id}).fetchone()
+    if row is None:
+        return None
+    try:
+        vector = palace.embedder.embed_query(str(query), palace.settings.time_limit_ms / 1000)
+    except MempalaceError:
+        return None
+    alike = similarity(true_distances(connection, "drawer", vector, [row[0]]).get(row[0]))
+    return None if alike is None else round(alike, 6)
+
+
+def _names(name: str, value: Any) -> Any:
+    """A wing or room argument: a JSON array of names, or one name, which may well begin with a bracket."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            names = json.loads(value)
+        except ValueError:
+            return value
+        if isinstance(names, list):
+            if not names:
+                raise BadParameter(name, value, "it must be a name or a JSON array with at least one name")
+            return names
+    return value
+
+
+def _options(options: Any) -> dict[str, Any]:
+    if options in (None, ""):
+        return {}
+    try:
+        given = json.loads(options)
+    except (TypeError, ValueError):
+        given = None
+    if not isinstance(given, dict):
+        raise BadParameter("options", options, "it must be a JSON object, as json_object('max_distance', 0.5) makes one")
+    return given
+
+
+def _as_json(work: Callable[[], list[dict[str, Any]]]) -> str:
+    try:
+        return json.dumps(work(), ensure_ascii=False)
+    except MempalaceError as error:
+        return json.dumps(error.as_json(), ensure_ascii=False)
+    except sqlite3.OperationalError as error:
+        if "interrupted" in str(error):
+            error_json = BadInput("mempalace_search: the time limit for SQL was reached; narrow the search.").as_json()
+            return json.dumps(error_json)
+        return json.dumps(MempalaceError(f"mempalace_search: {error}").as_json(), ensure_ascii=False)
+
+
+def _generation(connection: Any) -> tuple[int, int]:
+    """A number pair that changes whenever another or this connection has changed the database."""
+    return (connection.execute("pragma data_version").fetchone()[0], connection.total_changes)

@@ -1,0 +1,89 @@
+"""What a person may have meant: wings and rooms that are nearly as asked for, words of the palace near unknown ones.
+
+Stored names are never changed, and a search is never widened on its own: these are only offered.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from .scope import DIMENSIONS, Scope
+from .words import QueryWords, fold, find_words, read_query
+
+MOST_NAMES = 20_000
+MOST_TERMS = 20_000
+NEAR = 3
+
+
+def near_names(connection: Any, scope: Scope) -> dict[str, dict[str, list[str]]]:
+    """For each wing and room of a scope that no drawer has, those that are nearly the same.
+
+    Returns:
+        {"wing": {"acme-app": ["acme_app"]}, ...}; only what was not found, and only where something is near.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for dimension in ("wing", "room"):
+        for asked in getattr(scope, DIMENSIONS[dimension]):
+            if asked is None:
+                continue
+            query = f"select 1 from drawers where {dimension} = ? limit 1"
+            if connection.execute(query, [asked]).fetchone():
+                continue
+            near = _near(asked, _names(connection, dimension))
+            if near:
+                found.setdefault(dimension, {})[asked] = near
+    return found
+
+
+def near_words(connection: Any, words: QueryWords) -> list[dict[str, Any]]:
+    """For each word of a query that no drawer has, words of the palace that are spelt nearly so.
+
+    Returns:
+        [{"word", "near": [{"word", "drawers"}]}]; the near ones as some drawer writes them.
+    """
+    unknown = []
+    for word, stem in zip(words.words, words.stems, strict=True):
+        if connection.execute("select 1 from drawers_fts_terms where term = ?", [stem]).fetchone():
+            continue
+        terms = dict(
+            connection.execute(
+                "select term, doc from drawers_fts_terms where term >= ? and term < ? limit ?",
+                [stem[:1], stem[:1] + "\U0010ffff", MOST_TERMS],
+            ).fetchall()
+        )
+        near = difflib.get_close_matches(stem, terms, n=NEAR, cutoff=0.75)
+        unknown.append(
+            {"word": word, "near": [{"word": _written(connection, term), "drawers": terms[term]} for term in near]}
+        )
+    return unknown
+
+
+def _names(connection: Any, dimension: str) -> list[str]:
+    rows = connection.execute(
+        f"select distinct {dimension} from drawers where {dimension} is not null limit ?", [MOST_NAMES]
+    )
+    return [row[0] for row in rows]
+
+
+def _near(asked: str, names: list[str]) -> list[str]:
+    same = [name for name in names if _bare(name) == _bare(asked)]
+    close = difflib.get_close_matches(asked, names, n=NEAR, cutoff=0.75)
+    return list(dict.fromkeys(same + close))[: 2 * NEAR]
+
+
+def _bare(name: str) -> str:
+    """A name without case, accents and the signs that people put between words."""
+    return "".join(character for character in fold(name) if character.isalnum())
+
+
+def _written(connection: Any, term: str) -> str:
+    """A stem as a drawer spells it."""
+    row = connection.execute(
+        "select text from drawers where id = (select rowid from drawers_fts where drawers_fts match ? limit 1)",
+        ['"' + term + '"'],
+    ).fetchone()
+    if row is None:
+        return term
+    places = find_words(row[0], read_query(term))
+    return fold(row[0][places[0][0] : places[0][1]]) if places else term

@@ -22,11 +22,14 @@ _BREAKS = (
     re.compile(r"\s+"),
 )
 _HEADING = re.compile(
-    r"^(?P<marks>\#{1,6})[ \t]+(?P<markdown>.*\S)[ \t]*\#*[ \t]*$"
+    r"^(?P<marks>\#{1,6})[ \t]+(?P<markdown>.*\S)[ \t]*$"
     r"|^(?P<underlined>\S.*)\r?\n(?P<line>[=\-~^\"'*+#`:.])(?P=line){2,}[ \t]*\r?$",
     re.MULTILINE,
 )
-_CODE_HEADING = re.compile(r"^[ \t]*(?:async[ \t]+def|def|class|function|func|fn|interface|struct)[ \t]+\w+", re.MULTILINE)
+_CLOSING_MARKS = re.compile(r"[ \t]\#+$")
+_CODE_HEADING = re.compile(
+    r"^[ \t]*(?:async[ \t]+def|def|class|function|func|fn|interface|struct)[ \t]+\w+", re.MULTILINE
+)
 MAX_HEADING = 120
 
 
@@ -37,7 +40,7 @@ class Chunk:
     Attributes:
         start, end: character offsets into the source; the text is `source[start:end]`.
         line_start, line_end: the lines it covers, counted from 1.
-        heading: the nearest heading at or before its first own character, or None.
+        heading: the nearest heading at or before its first own character, else the first one inside it, or None.
     """
 
     start: int
@@ -86,7 +89,7 @@ def find_headings(text: str) -> list[tuple[int, str]]:
     """
     found = []
     for match in _HEADING.finditer(text):
-        title = (match["markdown"] or match["underlined"]).strip()
+        title = _CLOSING_MARKS.sub("", (match["markdown"] or match["underlined"]).strip())
         if any(character.isalnum() for character in title):
             found.append((match.start(), title[:MAX_HEADING]))
     return found or [(match.start(), match[0].strip()[:MAX_HEADING]) for match in _CODE_HEADING.finditer(text)]
@@ -124,7 +127,9 @@ def _overlap_start(text: str, start: int, end: int, overlap: int) -> int:
 
 
 def _heading_at(headings: list[tuple[int, str]], text: str, fresh: int, end: int) -> str | None:
-    """The heading a chunk stands under: one at its beginning, else the last one before it."""
+    """The heading a chunk stands under: one at its beginning, else the last one before it, else one inside it."""
     first_word = fresh + (len(text[fresh:end]) - len(text[fresh:end].lstrip()))
     place = bisect.bisect_right(headings, (first_word, "\U0010ffff")) - 1
-    return headings[place][1] if place >= 0 else None
+    if place >= 0:
+        return headings[place][1]
+    return headings[0][1] if headings and headings[0][0] < end else None

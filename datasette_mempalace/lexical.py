@@ -9,7 +9,7 @@ from typing import Any
 
 from .ranking import Statistics
 from .scope import Scope
-from .words import QueryWords, match_any
+from .words import QueryWords, match_any, quoted
 
 # The full-text match is narrowed by ids inside its own query; a join would let the planner leave the index. The plus
 # sign keeps SQLite from looking up every id of the scope in FTS5 one by one.
@@ -54,15 +54,24 @@ def lexical_candidates(connection: Any, words: QueryWords, scope: Scope, limit: 
 def palace_statistics(connection: Any, words: QueryWords) -> Statistics:
     """What BM25 needs: number of drawers, their mean length, and in how many each word of the query stands."""
     documents, total = _totals(connection)
-    frequencies = dict.fromkeys(words.stems, 0)
-    for stem in words.stems:
-        row = connection.execute("select doc from drawers_fts_terms where term = ?", [stem]).fetchone()
-        frequencies[stem] = row[0] if row else 0
+    frequencies = {
+        stem: drawers_with(connection, word, stem) for word, stem in zip(words.words, words.stems, strict=True)
+    }
     if words.substrings:
         sums = ", ".join(f"sum(instr(text, :part_{place}) > 0)" for place in range(len(words.substrings)))
         row = connection.execute(f"select {sums} from drawers", _parts(words)).fetchone()
         frequencies.update({part: count or 0 for part, count in zip(words.substrings, row, strict=True)})
     return Statistics(documents, total / documents if documents else 0.0, frequencies)
+
+
+def drawers_with(connection: Any, word: str, stem: str) -> int:
+    """In how many drawers a word stands."""
+    row = connection.execute("select doc from drawers_fts_terms where term = ?", [stem]).fetchone()
+    if row:
+        return int(row[0])
+    # FTS5 folds and stems a few letters beyond ASCII in its own way; what it calls such a word, only it knows.
+    query = "select count(*) from drawers_fts where drawers_fts match ?"
+    return int(connection.execute(query, [quoted(word)]).fetchone()[0])
 
 
 def _totals(connection: Any) -> tuple[int, int]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from .lexical import drawers_with
 from .scope import DIMENSIONS, Scope
-from .words import QueryWords, fold, find_words, read_query
+from .words import QueryWords, find_words, fold, quoted, read_query
 
 MOST_NAMES = 20_000
 MOST_TERMS = 20_000
@@ -44,7 +45,7 @@ def near_words(connection: Any, words: QueryWords) -> list[dict[str, Any]]:
     """
     unknown = []
     for word, stem in zip(words.words, words.stems, strict=True):
-        if connection.execute("select 1 from drawers_fts_terms where term = ?", [stem]).fetchone():
+        if drawers_with(connection, word, stem):
             continue
         terms = dict(
             connection.execute(
@@ -81,7 +82,7 @@ def _written(connection: Any, term: str) -> str:
     """A stem as a drawer spells it."""
     row = connection.execute(
         "select text from drawers where id = (select rowid from drawers_fts where drawers_fts match ? limit 1)",
-        ['"' + term + '"'],
+        [quoted(term)],
     ).fetchone()
     if row is None:
         return term

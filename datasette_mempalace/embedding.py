@@ -10,6 +10,7 @@ import importlib.util
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -149,7 +150,7 @@ class Embedder:
     def _make(self, download: bool) -> Model:
         if self.is_local:
             files = find_minilm(self.config) or _download_minilm()
-            return MiniLM(*files)
+            return _minilm(*files)
         from chromadb.utils.embedding_functions import known_embedding_functions
 
         function = known_embedding_functions.get(self.name)
@@ -221,6 +222,12 @@ class MiniLM:
         weights = mask[:, :, None].astype(np.float32)
         pooled: Vectors = (hidden * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
         return pooled
+
+
+@lru_cache(maxsize=2)
+def _minilm(model_file: Path, tokenizer_file: Path) -> MiniLM:
+    """The loaded model, one for all palaces of a process."""
+    return MiniLM(model_file, tokenizer_file)
 
 
 def find_minilm(config: Mapping[str, Any] | None = None) -> tuple[Path, Path] | None:

@@ -197,12 +197,13 @@ class Palace:
         """Close every connection and the mirror; the palace must not be used afterwards."""
         if self._mirror is not None:
             self._mirror.close()
+        while not self._readers.empty():
+            self._readers.get_nowait().close()
+        # Last, because only a connection that may write takes the write-ahead log away when it closes.
         with self._write_lock:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
-        while not self._readers.empty():
-            self._readers.get_nowait().close()
 
     def __enter__(self) -> Palace:
         return self

@@ -1,0 +1,190 @@
+"""The mirror follows every change, can be thrown away, and is never needed for an answer."""
+
+import multiprocessing
+import shutil
+
+import pytest
+
+from datasette_mempalace.drawers import Drawer, delete_drawers, put_drawers
+from datasette_mempalace.errors import MirrorUnavailable
+from datasette_mempalace.palace import Palace
+from datasette_mempalace.scope import Scope
+from datasette_mempalace.vectors import embed_pending
+
+from building import add, find, make_palace, one, texts
+
+DRAWERS = [("the red fox", "w", "r"), ("the blue whale", "w", "s"), ("the green lizard", "v", None)]
+
+
+@pytest.fixture
+def palace(tmp_path):
+    with make_palace(tmp_path / "p.db", DRAWERS, mirror=True) as palace:
+        yield palace
+
+
+def held(palace, where=None):
+    """The ids that the mirror really holds, asked of Chroma itself."""
+    vector = palace.embedder.embed_query("fox")
+    return {row_id for row_id, _ in palace.mirror.nearest("drawer", vector, 100, where)}
+
+
+def test_a_sync_with_nothing_to_do_does_nothing(palace):
+    report = palace.mirror.sync()
+    assert (report.upserted, report.deleted, report.skipped_reason) == (0, 0, None)
+    assert held(palace) == {1, 2, 3}
+
+
+def test_added_changed_moved_and_deleted_drawers_reach_the_mirror(palace):
+    add(palace, ("a yellow canary", "w", "r"))
+    delete_drawers(palace, Scope(ids=(2,)))
+    with palace.writer() as connection:
+        connection.execute("update drawers set wing = 'moved' where id = 1")
+        connection.execute("update drawers set wing = null where id = 3")
+        connection.execute("update drawers set text = 'another text' where id = 3")
+    embed_pending(palace)
+    palace.mirror.sync()
+    assert held(palace) == {1, 3, 4}
+    assert held(palace, {"wing": "moved"}) == {1}
+    assert held(palace, {"wing": "v"}) == set(), "a key that was taken away must not survive"
+
+
+def test_case_34_the_mirror_holds_no_text(palace):
+    add(palace, ("a secret: xyzzyplugh", "w", "r"), mirror=True)
+    palace.mirror.close()
+    for file in palace.mirror_path.rglob("*"):
+        if file.is_file():
+            assert b"xyzzyplugh" not in file.read_bytes()
+            assert b"secret" not in file.read_bytes()
+
+
+def test_a_mirror_that_was_thrown_away_comes_back_without_embedding(palace, monkeypatch):
+    palace.close()
+    shutil.rmtree(palace.mirror_path)
+    with Palace.open(palace.path) as again:
+        monkeypatch.setattr(again.embedder, "embed", lambda *arguments: pytest.fail("embedded again"))
+        assert again.mirror.sync().rebuilt
+        monkeypatch.undo()
+        assert held(again) == {1, 2, 3}
+
+
+def test_rebuilding_fills_it_anew(palace):
+    assert palace.mirror.rebuild().upserted == 3
+    assert held(palace) == {1, 2, 3}
+
+
+def test_the_mirror_of_a_database_restored_from_a_backup_is_filled_anew(palace, tmp_path):
+    palace.checkpoint()
+    backup = tmp_path / "backup.db"
+    shutil.copy(palace.path, backup)
+    add(palace, ("a yellow canary",), mirror=True)
+    palace.close()
+    shutil.copy(backup, palace.path)
+    with Palace.open(palace.path) as restored:
+        report = restored.mirror.sync()
+        assert report.rebuilt
+        assert held(restored) == {1, 2, 3}
+
+
+def test_a_sync_that_was_cut_off_goes_on_from_the_last_acknowledged_change(palace, monkeypatch):
+    add(palace, ("a yellow canary",))
+    monkeypatch.setattr(palace.mirror, "_set_position", lambda position: (_ for _ in ()).throw(RuntimeError("killed")))
+    with pytest.raises(MirrorUnavailable, match="killed"):
+        palace.mirror.sync()
+    monkeypatch.undo()
+    palace.close()
+    with Palace.open(palace.path) as again:
+        report = again.mirror.sync()
+        assert not report.rebuilt
+        assert held(again) == {1, 2, 3, 4}
+
+
+def test_what_the_mirror_does_not_hold_yet_is_found_all_the_same(palace, monkeypatch):
+    monkeypatch.setattr(palace, "settings", palace.settings.__class__(exact_limit=2))
+    add(palace, ("a canary singing in the cage", "w", "r"))
+    delete_drawers(palace, Scope(ids=(1,)))
+    answer = find(palace, "bird song", candidate_strategy="vector")
+    assert answer["engine"] == "chroma"
+    assert texts(answer)[0] == "a canary singing in the cage"
+    assert "the red fox" not in texts(answer)
+
+
+def test_both_engines_give_the_same_hits_and_numbers(palace, monkeypatch):
+    def numbers(answer):
+        return [(hit["id"], hit["score"], hit["distance"]) for hit in answer["results"]]
+
+    through_chroma = find(palace, "an animal of the sea")
+    assert through_chroma["engine"] == "chroma"
+    palace.mirror.close()
+    exact = find(palace, "an animal of the sea")
+    assert exact["engine"] == "exact"
+    assert numbers(exact) == numbers(through_chroma)
+
+
+def test_a_filtered_vector_query_that_fails_is_repeated_without_the_filter_and_says_so(palace, monkeypatch):
+    monkeypatch.setattr(palace, "settings", palace.settings.__class__(exact_limit=1))
+    nearest = palace.mirror.nearest
+
+    def fails_on_filters(kind, vector, count, where=None):
+        if where:
+            raise MirrorUnavailable("Chroma could not answer: broken filter")
+        return nearest(kind, vector, count, where)
+
+    monkeypatch.setattr(palace.mirror, "nearest", fails_on_filters)
+    answer = find(palace, "sea", wing="w", candidate_strategy="vector")
+    assert {hit["id"] for hit in answer["results"]} == {1, 2}
+    assert "repeated wider without its filter" in answer["vector_note"]
+
+
+def test_a_mirror_that_fails_costs_nothing_but_speed(palace, monkeypatch):
+    def broken(*arguments):
+        raise MirrorUnavailable("Chroma could not answer: broken")
+
+    monkeypatch.setattr(palace.mirror, "nearest", broken)
+    answer = find(palace, "sea", n_results=1)
+    assert texts(answer) == ["the blue whale"]
+    assert answer["engine"] == "exact"
+    assert "broken" in answer["vector_note"]
+
+
+def test_an_empty_palace_has_an_empty_mirror(tmp_path):
+    with make_palace(tmp_path / "empty.db") as palace:
+        assert palace.mirror.sync().upserted == 0
+        assert find(palace, "anything")["results"] == []
+
+
+def test_case_33_more_vectors_than_one_batch_of_chroma_takes(tmp_path):
+    with make_palace(tmp_path / "many.db", [("one text", "w", "r")]) as palace:
+        put_drawers(palace, [Drawer("one text", wing="w", room=str(number)) for number in range(6000)])
+        assert embed_pending(palace) == 0
+        assert palace.mirror.sync().upserted == 6001
+        assert palace.mirror._collections["drawer"].count() == 6001
+
+
+def search_elsewhere(path, answers):
+    """Another process: searches, writes, and tries to sync the mirror that is owned elsewhere."""
+    with Palace.open(path) as palace:
+        report = palace.mirror.sync()
+        add(palace, ("written by another process", "w", "r"))
+        answers.put((report.skipped_reason, texts(find(palace, "fox", n_results=1))))
+
+
+def test_case_36_one_process_owns_the_mirror_and_others_still_search_and_write(palace):
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    process = context.Process(target=search_elsewhere, args=(palace.path, answers))
+    process.start()
+    reason, found = answers.get(timeout=60)
+    process.join(timeout=60)
+    assert "Another process owns the mirror" in reason
+    assert found == ["the red fox"]
+    assert texts(find(palace, "another process", n_results=1)) == ["written by another process"]
+    assert palace.mirror.sync().upserted == 1
+    assert held(palace) == {1, 2, 3, 4}
+
+
+def test_a_mirror_whose_folder_cannot_be_made_is_told_and_not_needed(tmp_path):
+    (tmp_path / "p.db.chroma").write_text("a file where the folder should be")
+    with make_palace(tmp_path / "p.db", DRAWERS) as palace:
+        assert "cannot be used" in palace.mirror.sync().skipped_reason
+        assert texts(find(palace, "fox", n_results=1)) == ["the red fox"]
+        assert one(palace, "select count(*) from drawers") == (3,)

@@ -9,13 +9,13 @@ when it is passed with `-c` as well.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from importlib.metadata import version
 from pathlib import Path
@@ -82,14 +82,12 @@ def announce(server: subprocess.Popen[bytes], host: str, port: int, name: str) -
 
 
 def answers(url: str) -> bool:
-    """Return whether something answers at `url`, whatever it says."""
+    """Return whether a Datasette answers at `url`, which names its versions."""
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with direct.open(url, timeout=2):
-            return True
-    except urllib.error.HTTPError:
-        return True
-    except OSError:
+        with direct.open(url, timeout=2) as response:
+            return "datasette" in json.load(response)
+    except (OSError, ValueError):  # nothing there yet, or something else on that port
         return False
 
 

@@ -55,7 +55,18 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # install of this checkout stays out.
     here = dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
     (packages / "dependencies.pth").write_text("\n".join(here) + "\n", "utf-8")
-    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=home.parent)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--no-deps",
+        "--no-index",
+        wheel,
+        cwd=home.parent,
+    )
     return python
 
 

@@ -67,11 +67,17 @@ class DataApp:
                     "url": palace_path(self._datasette, name),
                     "table_url": self._datasette.urls.table(name, TABLE),
                     "counts": [
-                        present.count(held[f"{noun}s"], noun) for noun in ("drawer", "room", "source", "closet")
+                        present.count(held[f"{noun}s"], noun)
+                        for noun in ("drawer", "room", "source", "closet")
                     ],
                     "last_filed": present.day(held["last_filed"]),
                     "wings": [
-                        wing | {"name": wing["wing"], "url": links.place(wing["wing"]), "rooms": len(wing["rooms"])}
+                        wing
+                        | {
+                            "name": wing["wing"],
+                            "url": links.place(wing["wing"]),
+                            "rooms": len(wing["rooms"]),
+                        }
                         for wing in held["wings"]
                     ],
                 }

@@ -19,17 +19,25 @@ def startup(datasette: Any) -> None:
 
 
 @hookimpl
-def shutdown(datasette: Any) -> None:
-    from . import registry
+def asgi_wrapper(datasette: Any) -> Any:
+    from . import serving
 
-    registry.close(datasette)
+    return serving.wrap(datasette)
+
+
+@hookimpl
+def shutdown(datasette: Any) -> Any:
+    from . import serving
+
+    return serving.close(datasette)
 
 
 @hookimpl
 def prepare_connection(conn: Any, database: str, datasette: Any) -> None:
     from . import registry, sql_functions
 
-    sql_functions.register(conn, registry.palace_for_connection(datasette, database, conn))
+    if palace := registry.palace_for_connection(datasette, database, conn):
+        sql_functions.register(conn, palace)
 
 
 @hookimpl
@@ -47,7 +55,14 @@ def register_routes() -> list[tuple[str, Any]]:
 
 
 @hookimpl
-def menu_links(datasette: Any, actor: Any, request: Any) -> Any:
+def extra_template_vars(datasette: Any, request: Any) -> Any:
+    from .views import data_app
+
+    return data_app.template_vars(datasette, request)
+
+
+@hookimpl
+def menu_links(datasette: Any, actor: Any) -> Any:
     from .views import menus
 
     return menus.menu_links(datasette, actor)

@@ -27,7 +27,9 @@ async def may_view_palace(datasette: Any, actor: dict[str, Any] | None, database
 
         return bool(
             await datasette.allowed(action="view-database", resource=DatabaseResource(database), actor=actor)
-            and await datasette.allowed(action="view-table", resource=TableResource(database, TABLE), actor=actor)
+            and await datasette.allowed(
+                action="view-table", resource=TableResource(database, TABLE), actor=actor
+            )
         )
     # 0.65 stops at the first rule that says yes or no, so that a table's yes would hide its database's no.
     of_database = [("view-database", database), "view-instance"]
@@ -50,7 +52,9 @@ async def may_run_sql(datasette: Any, actor: dict[str, Any] | None, database: st
     if IS_ONE:
         from datasette.resources import DatabaseResource
 
-        return bool(await datasette.allowed(action="execute-sql", resource=DatabaseResource(database), actor=actor))
+        return bool(
+            await datasette.allowed(action="execute-sql", resource=DatabaseResource(database), actor=actor)
+        )
     return bool(await datasette.permission_allowed(actor, "execute-sql", database, default=True))
 
 

@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from .config import Settings, read_settings
 from .errors import MempalaceError
+from .keeper import Keeper
 from .palace import Palace
 from .schema import is_palace
 
@@ -37,6 +38,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="mempalace")
+        self.keeper = Keeper(self.opened)
         self._lock = threading.Lock()
         self._palaces: dict[str, Palace] = {}
         self._not_palaces: dict[str, float] = {}
@@ -73,11 +75,12 @@ class Registry:
             self._not_palaces[path] = time.monotonic()
 
     def close(self) -> None:
-        """Close every palace; later calls of `palace` are refused."""
+        """Stop the keeper and close every palace; later calls of `palace` are refused, a second close does nothing."""
         with self._lock:
             self._closed = True
             palaces, self._palaces = list(self._palaces.values()), {}
-        self.executor.shutdown(wait=False, cancel_futures=True)
+        self.keeper.stop()
+        self.executor.shutdown(cancel_futures=True)
         for palace in palaces:
             palace.close()
 
@@ -91,8 +94,16 @@ def registry_of(datasette: Any) -> Registry:
     with _registries_lock:
         if datasette not in _registries:
             _registries[datasette] = Registry()
-            weakref.finalize(datasette, _registries[datasette].close)
+            weakref.finalize(datasette, _let_go, _registries[datasette])
         return _registries[datasette]
+
+
+def _let_go(registry: Registry) -> None:
+    """Close a registry whose Datasette is gone."""
+    if threading.current_thread() is threading.main_thread():
+        registry.close()
+    else:  # garbage is collected in any thread, perhaps in one that `close` waits for
+        threading.Thread(target=registry.close, daemon=True).start()
 
 
 def settings_of(datasette: Any, database: str) -> Settings:
@@ -167,11 +178,6 @@ async def run(datasette: Any, function: Callable[P, T], /, *args: P.args, **kwar
     """Run something that blocks in one of our own threads and wait for it."""
     executor = registry_of(datasette).executor
     return await asyncio.get_running_loop().run_in_executor(executor, lambda: function(*args, **kwargs))
-
-
-def close(datasette: Any) -> None:
-    """Close all palaces of a Datasette that shuts down."""
-    registry_of(datasette).close()
 
 
 def _open(datasette: Any, database: str) -> Palace:

@@ -31,7 +31,9 @@ async def palace_of(datasette: Any, request: Any) -> tuple[str, Palace]:
     if db is None:
         raise PalaceNotFound(f"Database not found: {route}")
     if not await may_view_palace(datasette, request.actor, db.name):
-        raise NotAllowed(f"You may not see the memory palace {db.name}: it needs view-database and view-table on drawers.")
+        raise NotAllowed(
+            f"You may not see the memory palace {db.name}: it needs view-database and view-table on drawers."
+        )
     if not await is_palace_database(datasette, db):
         raise PalaceNotFound(_no_palace(db))
     return db.name, await open_palace(datasette, db.name)
@@ -51,7 +53,9 @@ def reading_only(view: View) -> View:
             return Response.text("ok", headers=cors_headers(datasette))
         if request.method not in ("GET", "HEAD"):
             headers = {"Allow": ALLOW if datasette.cors else "GET, HEAD", **cors_headers(datasette)}
-            return Response.text("Method not allowed: searching only reads, use GET.", status=405, headers=headers)
+            return Response.text(
+                "Method not allowed: searching only reads, use GET.", status=405, headers=headers
+            )
         response = await view(request=request, datasette=datasette)
         if request.method == "HEAD":
             response.body = ""

@@ -133,5 +133,7 @@ def _next_header(answer: dict[str, Any]) -> dict[str, str]:
 
 def _attachment(name: str) -> str:
     """A file name for any database name: plain letters for old clients, the name itself for the others."""
-    simple = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "_" for letter in name)
+    simple = "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "_" for letter in name
+    )
     return f"attachment; filename=\"{simple}\"; filename*=UTF-8''{urllib.parse.quote(name, safe='')}"

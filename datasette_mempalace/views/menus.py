@@ -13,7 +13,9 @@ Link = dict[str, str]
 
 async def visible_palaces(datasette: Any, actor: dict[str, Any] | None) -> list[str]:
     """The names of the databases that are palaces and that the actor may see."""
-    return [name for name in await palace_databases(datasette) if await may_view_palace(datasette, actor, name)]
+    return [
+        name for name in await palace_databases(datasette) if await may_view_palace(datasette, actor, name)
+    ]
 
 
 def menu_links(datasette: Any, actor: dict[str, Any] | None) -> Any:

@@ -6,10 +6,11 @@ from typing import Any
 
 from ..palace import Palace
 from ..scope import Scope
+from ..snippets import snippet
 from ..text import source_name
-from .snippets import head
 
 LATEST = 8
+HEAD = 180  # characters
 LATEST_ROWS = 2000  # drawers looked through for the latest sources: one large source must not hide the others
 
 
@@ -27,11 +28,13 @@ def overview(palace: Palace, scope: Scope) -> dict[str, Any]:
         wings = _wings(connection, scope)
         where, parameters = scope.where()
         sources, first, last = connection.execute(
-            "select count(distinct nullif(source_file, '')), min(filed_at), max(filed_at)"  # noqa: S608 - own condition
+            "select count(distinct nullif(source_file, '')), min(filed_at), max(filed_at)"
             f" from drawers where {where}",
             parameters,
         ).fetchone()
-        closets = connection.execute("select count(*) from closets").fetchone()[0] if scope.is_everything else None
+        closets = (
+            connection.execute("select count(*) from closets").fetchone()[0] if scope.is_everything else None
+        )
         return {
             "drawers": sum(wing["count"] for wing in wings),
             "rooms": sum(len(wing["rooms"]) for wing in wings),
@@ -53,7 +56,7 @@ def count_drawers(palace: Palace) -> int:
 def _wings(connection: Any, scope: Scope) -> list[dict[str, Any]]:
     where, parameters = scope.where()
     rows = connection.execute(
-        f"select wing, room, count(*) from drawers where {where} group by wing, room"  # noqa: S608 - own condition
+        f"select wing, room, count(*) from drawers where {where} group by wing, room"
         " order by count(*) desc, room",
         parameters,
     )
@@ -69,7 +72,7 @@ def _latest(connection: Any, scope: Scope) -> list[dict[str, Any]]:
     """The sources filed last, each by its first drawer; a drawer without a source stands for itself."""
     where, parameters = scope.where()
     rows = connection.execute(
-        "select id, nullif(source_file, ''), filed_at, wing from drawers"  # noqa: S608 - own condition
+        "select id, nullif(source_file, ''), filed_at, wing from drawers"
         f" where {where} order by datetime(filed_at) desc, id desc limit {LATEST_ROWS}",
         parameters,
     )
@@ -88,7 +91,7 @@ def _first_drawer(connection: Any, scope: Scope, entry: dict[str, Any]) -> dict[
     where, parameters = scope.where()
     same = "source_file = :path and wing is :wing" if entry["source_path"] else "id = :id"
     row_id, room, text, drawers = connection.execute(
-        "select id, room, substr(text, 1, 1000), count(*) over () from drawers"  # noqa: S608 - own conditions
+        "select id, room, substr(text, 1, 1000), count(*) over () from drawers"
         f" where {same} and {where} order by chunk_index, id limit 1",
         parameters | {"path": entry["source_path"], "wing": entry["wing"], "id": entry["id"]},
     ).fetchone()
@@ -96,6 +99,6 @@ def _first_drawer(connection: Any, scope: Scope, entry: dict[str, Any]) -> dict[
         "id": row_id,
         "room": room,
         "source_file": source_name(entry["source_path"]),
-        "head": head(text),
+        "head": snippet(text, [], HEAD),
         "drawers": drawers,
     }

@@ -43,7 +43,9 @@ async def index_page(request: Any, datasette: Any) -> Any:
     if not names and not await may_view_instance(datasette, request.actor):
         raise Forbidden("You may not see this instance.")
     palaces = [await _index_entry(datasette, name) for name in names]
-    return await _render(datasette, request, "mempalace_index.html", {"palaces": palaces, "title": "Memory palaces"})
+    return await _render(
+        datasette, request, "mempalace_index.html", {"palaces": palaces, "title": "Memory palaces"}
+    )
 
 
 @reading_only
@@ -89,7 +91,9 @@ async def _show_hits(datasette: Any, palace: Palace, asked: SearchRequest, links
     return context | {"template": "mempalace_search.html"}
 
 
-async def _show_overview(datasette: Any, palace: Palace, asked: SearchRequest, links: Links) -> dict[str, Any]:
+async def _show_overview(
+    datasette: Any, palace: Palace, asked: SearchRequest, links: Links
+) -> dict[str, Any]:
     found = await run(datasette, overview, palace, asked.scope)
     filters = _filters(asked)
     whole = found["wings"][0]["count"] if found["wings"] else 0
@@ -109,7 +113,7 @@ async def _show_overview(datasette: Any, palace: Palace, asked: SearchRequest, l
     return {
         "template": "mempalace_overview.html",
         "palace": found,
-        "chips": present.chips(filters, links, False),
+        "chips": present.chips(filters, links),
         "conditions": present.conditions(filters),
         "part": not asked.scope.is_everything,
     }
@@ -161,12 +165,7 @@ def form_view(given: Mapping[str, list[str]], palace: Palace) -> dict[str, Any]:
     """
     first = {name: next((value for value in values if value), "") for name, values in given.items()}
     sources = [value for value in given.get("source_file", []) if value]
-    hidden = [
-        (name, value)
-        for name in PLACES
-        for value in given.get(name, [])
-        if value
-    ]
+    hidden = [(name, value) for name in PLACES for value in given.get(name, []) if value]
     size = first.get("n_results") or str(palace.settings.n_results)
     sizes = dict.fromkeys([*map(str, PAGE_SIZES), size])
     return {
@@ -233,13 +232,12 @@ def _unknown_words(answer: dict[str, Any], links: Links, asked: SearchRequest) -
 
 
 def _corrected(unknown: list[dict[str, Any]], links: Links, asked: SearchRequest) -> dict[str, str] | None:
-    """The query with every unknown word replaced by its nearest, where each has one."""
-    if not unknown or not all(word["near"] for word in unknown):
-        return None
+    """The query with each unknown word replaced by its nearest, where any has one."""
     query = asked.query
     for word in unknown:
-        query = _with_word(query, word["word"], word["near"][0]["word"])
-    return {"query": query, "url": links.with_value("q", query)}
+        if word["near"]:
+            query = _with_word(query, word["word"], word["near"][0]["word"])
+    return {"query": query, "url": links.with_value("q", query)} if query != asked.query else None
 
 
 def _with_word(query: str, old: str, new: str) -> str:
@@ -268,7 +266,9 @@ async def _error_page(datasette: Any, request: Any, error: MempalaceError) -> An
     return await _render(datasette, request, "error.html", context, error.status)
 
 
-async def _render(datasette: Any, request: Any, template: str, context: dict[str, Any], status: int = 200) -> Any:
+async def _render(
+    datasette: Any, request: Any, template: str, context: dict[str, Any], status: int = 200
+) -> Any:
     css = f"{datasette.urls.static_plugins('datasette_mempalace', 'mempalace.css')}?{_css_hash()}"
     html = await datasette.render_template(
         template, {"mempalace_css": css, **context}, request=request, view_name="mempalace"

@@ -5,17 +5,19 @@ Pure: from plain values to plain values for the templates, which escape every te
 
 from __future__ import annotations
 
-import re
+import itertools
 from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
-from .links import Links
+from ..text import source_name
+from .links import Links, filter_pair
 from .snippets import parts
 
 SHOWN = 8  # values of a facet before "n more"
 COPIES = 3
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+NAMES = (("wing", "wing"), ("room", "room"), ("source_file", "source"))
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
 def day(moment: str | None) -> dict[str, str] | None:
@@ -67,7 +69,11 @@ def hit_view(hit: dict[str, Any], answer: dict[str, Any], links: Links) -> dict[
         "wing_url": links.place(hit["wing"]),
         "room_url": links.place(hit["wing"], hit["room"]),
         "title": hit["heading"] or label,
-        "source": label if hit["heading"] else None,
+        "source": hit["source_file"] if hit["heading"] else None,
+        "source_url": links.to([*links.pairs, ("source_file", hit["source_path"])])
+        if hit["source_path"]
+        else None,
+        "chunk": chunk_label(hit["chunk_index"], hit["chunk_total"]),
         "source_path": hit["source_path"],
         "filed": filed,
         "written": written if written != filed else None,
@@ -133,7 +139,7 @@ def _boost_counts(hit: dict[str, Any], answer: dict[str, Any]) -> bool:
 
 def add_leads(hits: list[dict[str, Any]]) -> None:
     """Say of each hit how far it is ahead of the one that follows on the same page, and by which part."""
-    for hit, follower in zip(hits, hits[1:], strict=False):
+    for hit, follower in itertools.pairwise(hits):
         mine, theirs = hit["scores"], follower["scores"]
         if mine["words_only"] or theirs["words_only"]:
             continue
@@ -159,33 +165,56 @@ def facet_view(values: list[dict[str, Any]]) -> dict[str, Any]:
     """A facet for the template: what is chosen comes first and is never folded away."""
     ordered = sorted(values, key=lambda value: not value["selected"])
     shown = max(SHOWN, sum(value["selected"] for value in values))
-    return {"count": sum(value["count"] > 0 for value in values), "first": ordered[:shown], "more": ordered[shown:]}
+    return {
+        "count": sum(value["count"] > 0 for value in values),
+        "first": ordered[:shown],
+        "more": ordered[shown:],
+    }
 
 
-def chips(filters: dict[str, Any], links: Links, words_only: bool) -> list[dict[str, Any]]:
-    """One chip for each filter in force, with the state without it."""
-    found_chips: list[dict[str, Any]] = []
-    for dimension, name in (("wing", "wing"), ("room", "room"), ("source_file", "source")):
+def chips(filters: dict[str, Any], links: Links, words_only: bool = False) -> list[dict[str, Any]]:
+    """One chip for each filter in force.
+
+    Args:
+        filters: as an answer has them.
+        links: out of this state.
+        words_only: whether meaning was left out on request.
+    Returns:
+        for each its name, value, the state without it, and what following that link does.
+    """
+    listed = []
+    for dimension, name in NAMES:
         for value in filters[dimension]:
-            text = value if dimension != "source_file" or value is None else re.split(r"[/\\]", value)[-1] or value
-            found_chips.append(
-                {"name": name, "value": text, "title": value or "", "url": links.toggle(dimension, value)}
+            text = source_name(value) if dimension == "source_file" else value
+            without = f"whether or not there is a {name}" if value is None else f"without the {name} {text}"
+            listed.append(
+                _chip(name, text, links.without_pair(filter_pair(dimension, value)), without, value)
             )
-    for name, words in (("since", "filed since"), ("before", "filed before")):
+    for name in ("since", "before"):
         if filters[name]:
-            text = day_or_time(filters[name])
-            found_chips.append({"name": words, "value": text, "title": "", "url": links.without(name)})
-    if filters.get("ids") is not None:
-        text = f"{filters['ids']:,} given"
-        found_chips.append({"name": "drawers", "value": text, "title": "", "url": links.without("ids")})
-    if filters.get("max_distance"):
-        text = f"{filters['max_distance']:g}"
-        url = links.without("max_distance")
-        found_chips.append({"name": "farthest distance", "value": text, "title": "", "url": url})
+            listed.append(_chip(f"filed {name}", day_or_time(filters[name]), links.without(name)))
+    if filters["ids"] is not None:
+        listed.append(_chip("among", count(filters["ids"], "drawer"), links.without("ids")))
+    if filters["max_distance"]:
+        listed.append(
+            _chip("farthest distance", f"{filters['max_distance']:g}", links.without("max_distance"))
+        )
     if words_only:
         url = links.without("vector_disabled")
-        found_chips.append({"name": "ranked by", "value": "words only", "title": "", "url": url})
-    return found_chips
+        listed.append(_chip("ranked by", "words only", url, "by meaning too"))
+    return listed
+
+
+def _chip(
+    name: str, value: str | None, url: str, without: str = "", title: str | None = ""
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "value": value,
+        "url": url,
+        "without": without or f"without “{name} {value}”",
+        "title": title if title != value else "",
+    }
 
 
 def day_or_time(moment: str) -> str:
@@ -197,7 +226,7 @@ def day_or_time(moment: str) -> str:
 def conditions(filters: dict[str, Any]) -> str:
     """The filters as the end of a heading: "where wing is a or b and room is c"; "" without any."""
     clauses = []
-    for dimension, name in (("wing", "wing"), ("room", "room"), ("source_file", "source")):
+    for dimension, name in NAMES:
         values = [value if value is not None else "not set" for value in filters[dimension]]
         if values:
             clauses.append(f"{name} is {' or '.join(values)}")
@@ -205,7 +234,7 @@ def conditions(filters: dict[str, Any]) -> str:
         clauses.append(f"filed since {day_or_time(filters['since'])}")
     if filters["before"]:
         clauses.append(f"filed before {day_or_time(filters['before'])}")
-    if filters.get("ids") is not None:
+    if filters["ids"] is not None:
         clauses.append(f"drawer is one of {filters['ids']:,}")
     return f" where {joined(clauses)}" if clauses else ""
 

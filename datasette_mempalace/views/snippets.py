@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TypedDict
 
-START, END = "\u0001", "\u0002"
-_MARKED = re.compile(f"{START}([^{START}{END}]*){END}")
-_STRAY = re.compile(f"[{START}{END}]")
-_RULE = re.compile(r"([=\-_*~#+|.^])\1{2,}|[\x00-\x08\x0b\x0c\x0e-\x1f]")
+from ..snippets import MARK_END, MARK_START
+
+_MARKED = re.compile(f"{MARK_START}([^{MARK_START}{MARK_END}]*){MARK_END}")
+_STRAY = re.compile(f"[{MARK_START}{MARK_END}]")
 
 
 class Part(TypedDict):
@@ -34,17 +34,3 @@ def parts(snippet: str | None) -> list[Part]:
 def plain(snippet: str | None) -> str:
     """The snippet without its marks."""
     return _STRAY.sub("", snippet or "")
-
-
-def head(text: str, length: int = 180) -> str:
-    """The beginning of a text on one line, cut at a word, without the rules and borders that only a fixed width shows.
-
-    Args:
-        text: any text.
-        length: the greatest number of characters.
-    """
-    line = " ".join(_RULE.sub(" ", text).split())
-    if len(line) <= length:
-        return line
-    cut = line[: length + 1].rsplit(" ", 1)[0] if " " in line[: length + 1] else line[:length]
-    return cut[:length].rstrip(" ,;:") + " …"

@@ -1,0 +1,45 @@
+"""What runs beside a server: the keeper from its first request on, and an orderly end.
+
+Datasette 1.0 tells plugins of its end by a hook, 0.65 does not: there the ASGI server's own message is overheard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from .registry import registry_of
+
+App = Callable[..., Awaitable[None]]
+
+
+def wrap(datasette: Any) -> Callable[[App], App]:
+    """The ASGI wrapper that starts the keeper at the first request and closes the palaces at the end."""
+
+    def wrapped(app: App) -> App:
+        async def served(scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] == "http":
+                registry_of(datasette).keeper.start()
+            elif scope["type"] == "lifespan":
+                receive = _overhear(receive, datasette)
+            await app(scope, receive, send)
+
+        return served
+
+    return wrapped
+
+
+async def close(datasette: Any) -> None:
+    """Close the palaces of a Datasette that ends; a second time does nothing."""
+    await asyncio.to_thread(registry_of(datasette).close)
+
+
+def _overhear(receive: Any, datasette: Any) -> Any:
+    async def overheard() -> Any:
+        message = await receive()
+        if message["type"] == "lifespan.shutdown":
+            await close(datasette)
+        return message
+
+    return overheard

@@ -1,0 +1,395 @@
+"""The search page: every state a person can come to, followed by its links."""
+
+import re
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+import pytest
+from conftest import LONG, ODD_WINGS
+from pages import Page
+
+from datasette_mempalace.compat import IS_ONE
+from datasette_mempalace.registry import is_palace_database
+
+PALACE = "/palace/-/mempalace"
+
+
+async def get(datasette, path, status=200, **options):
+    """The page at a path, which must answer with this status."""
+    response = await datasette.client.get(path, **options)
+    assert response.status_code == status, f"{path}: {response.status_code} {response.text[:400]}"
+    return Page(response.text)
+
+
+def query_of(href):
+    return parse_qs(urlsplit(href).query)
+
+
+async def test_overview_counts_and_lists(served):
+    page = await get(served, PALACE)
+    assert re.search(r"\d+ drawers in \d+ wings", page.text)
+    assert "Wings and rooms" in page.text
+    assert "Lately filed" in page.text
+    assert page.link("acme-app") == f"{PALACE}?wing=acme-app"
+    assert "no wing" in page.text
+    assert any(tag == "input" and given.get("name") == "q" for tag, given in page.items)
+
+
+@pytest.mark.parametrize("wing", ODD_WINGS)
+async def test_wing_links_of_the_overview_narrow_it(served, wing):
+    page = await get(served, PALACE)
+    href = next(href for href, said in page.links if said == wing and "room" not in query_of(href))
+    assert query_of(href) == {"wing": [wing]}
+    narrowed = await get(served, href)
+    assert (
+        f"1 drawer where wing is {wing}" in narrowed.text or "2 drawers where wing is 日本語" in narrowed.text
+    )
+    assert narrowed.fields["wing"] == [wing]
+
+
+async def test_hits_in_the_order_of_the_json(served):
+    query = urlencode({"q": "signing a login token", "n_results": 20})
+    page = await get(served, f"{PALACE}?{query}")
+    answer = (await served.client.get(f"{PALACE}.json?{query}")).json()
+    assert page.hit_ids == [hit["id"] for hit in answer["results"]]
+    assert len(page.hit_ids) == 20
+    assert f"{answer['candidates']} candidate drawers for “signing a login token”" in page.text
+    assert f"Of {answer['in_scope']} drawers in scope" in page.text
+
+
+async def test_a_hit_has_title_place_day_mark_and_leads_to_its_row(served):
+    page = await get(served, f"{PALACE}?q=password+login&wing=acme-app&room=auth&since=2026-02-01")
+    assert "Auth in practice" in page.text
+    assert re.search(r"auth\.md, chunk \d+ of 14", page.text)
+    assert re.search(r"filed \d+ [A-Z][a-z]{2} 2026", page.text)
+    assert any(tag == "mark" for tag, _ in page.items)
+    row = next(href for href, said in page.links if said == "Auth in practice")
+    assert "password" in (await get_text(served, row))
+
+
+async def get_text(datasette, path):
+    response = await datasette.client.get(path)
+    assert response.status_code == 200, path
+    return response.text
+
+
+async def test_drawer_text_is_never_markup(served):
+    response = await served.client.get(f"{PALACE}?q=token+markup&wing=markup")
+    assert "<script>alert" not in response.text
+    assert "<img src=x" not in response.text
+    assert "<u>heading" not in response.text
+    assert "<i>room" not in response.text
+    page = Page(response.text)
+    assert "<u>heading</u> & token" in page.text
+    assert "<script>alert('token')</script>" in page.text
+
+
+async def test_no_script_no_handlers_no_inline_style_of_our_own(served):
+    page = await get(served, f"{PALACE}?q=token")
+    assert not [tag for tag, _ in page.items if tag in ("script", "style")]
+    assert not [given for _, given in page.items if any(name.startswith("on") for name in given)]
+    styled = [given for _, given in page.items if "style" in given]
+    assert [given.get("class") for given in styled] == ["page-header"]  # as core's own pages have it
+
+
+@pytest.mark.parametrize("wing", ODD_WINGS)
+async def test_odd_wings_filter_search(served, wing):
+    page = await get(served, f"{PALACE}?{urlencode({'q': 'token', 'wing': wing})}")
+    answer = (await served.client.get(f"{PALACE}.json?{urlencode({'q': 'token', 'wing': wing})}")).json()
+    assert answer["results"]
+    assert {hit["wing"] for hit in answer["results"]} == {wing}
+    assert f"where wing is {wing}" in page.text
+    chip = page.with_class("mp-chip")[0]["href"]
+    assert query_of(chip) == {"q": ["token"]}
+
+
+async def test_drawers_without_a_wing(served):
+    page = await get(served, f"{PALACE}?q=token&wing__isnull=1")
+    assert page.text.count("no wing") >= 2
+    assert "wing is not set" in page.text
+    assert page.fields["wing__isnull"] == ["1"]
+    assert len(page.hit_ids) == 1
+
+
+async def test_facets_are_toggled_one_by_one_and_several_at_once(served):
+    page = await get(served, f"{PALACE}?q=token")
+    boxes = page.with_class("mp-value")
+    first = next(box["href"] for box in boxes if query_of(box["href"]).get("wing") == ["acme-app"])
+    chosen = await get(served, first)
+    other = next(
+        box["href"]
+        for box in chosen.with_class("mp-value")
+        if "acme_app" in query_of(box["href"]).get("wing", [])
+    )
+    both = await get(served, other)
+    assert both.fields["wing"] == ["acme-app", "acme_app"]
+    assert "where wing is acme-app or acme_app" in both.text
+    current = [box for box in both.with_class("mp-value") if box.get("aria-current") == "true"]
+    assert len(current) == 2
+    assert query_of(current[0]["href"])["wing"] == ["acme_app"]
+
+
+async def test_every_filter_is_a_chip_that_can_be_removed(served):
+    state = {
+        "q": "token", "wing": "acme-app", "room": "auth", "source_file": "/notes/acme/auth.md",
+        "since": "2026-01-01", "before": "2027-01-01", "max_distance": "1.5",
+    }  # fmt: skip
+    page = await get(served, f"{PALACE}?{urlencode(state)}")
+    chips = page.with_class("mp-chip")
+    assert len(chips) == 6
+    left = [set(state) - set(query_of(chip["href"])) for chip in chips]
+    assert left == [{"wing"}, {"room"}, {"source_file"}, {"since"}, {"before"}, {"max_distance"}]
+    assert query_of(page.link("Clear all")) == {"q": ["token"]}
+    for name, value in state.items():
+        assert page.fields[name] == [value]
+
+
+async def test_options_keep_their_values(served):
+    state = {"q": "token", "candidate_strategy": "vector", "ranking": "mempalace", "n_results": "7"}
+    page = await get(served, f"{PALACE}?{urlencode(state)}")
+    assert page.fields["candidate_strategy"] == ["vector"]
+    assert page.fields["ranking"] == ["mempalace"]
+    assert page.fields["n_results"] == [None]  # an option without a value says its text
+    assert len(page.hit_ids) == 7
+    next_page = query_of(next(href for href, said in page.links if said == "Next page"))
+    assert next_page.pop("next") == ["7"]
+    assert next_page == {name: [value] for name, value in state.items()}
+
+
+async def test_paging_shows_nothing_twice_and_leads_back(served):
+    page = await get(served, f"{PALACE}?q=token")
+    assert "hits 11 to 20" in page.text
+    second = await get(served, page.link("Next page"))
+    assert len(second.hit_ids) == 10
+    assert not set(page.hit_ids) & set(second.hit_ids)
+    assert ("ol", "11") in [(tag, given.get("start")) for tag, given in second.items]
+    assert second.link("First page") == f"{PALACE}?q=token"
+
+
+async def test_copies_are_folded_and_linked(served):
+    page = await get(served, f"{PALACE}?{urlencode({'q': LONG[:60]})}")
+    assert "1 copy folded" in page.text
+    assert "Same text in" in page.text
+
+
+async def test_the_sum_of_a_rank_adds_up_as_printed(served):
+    page = await get(served, f"{PALACE}?q=rolled+out+container&n_results=20")
+    sums = re.findall(
+        r"meaning [\d.]+ × similarity [\d.]+ ([\d.]+) words [\d.]+ × BM25 [\d.]+ ÷ best [\d.]+ ([\d.]+) score ([\d.]+)",
+        page.text,
+    )
+    assert len(sums) == 20
+    for meaning, words, score in sums:
+        assert round(float(meaning) + float(words), 3) == float(score)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"n_results": "0"}, "n_results: '0' is not allowed"),
+        ({"n_results": "abc"}, "n_results: 'abc' is not allowed"),
+        ({"since": "yesterday"}, "since: 'yesterday' is not allowed"),
+        ({"since": "2026-05-01", "before": "2026-04-01"}, "since: '2026-05-01' is not allowed"),
+        ({"max_distance": "far"}, "max_distance: 'far' is not allowed"),
+        ({"candidate_strategy": "magic"}, "candidate_strategy: 'magic' is not allowed"),
+    ],
+)
+async def test_what_cannot_be_used_is_said_and_the_form_is_kept(served, parameters, said):
+    state = {"q": "token", "wing": "acme-app", **parameters}
+    page = await get(served, f"{PALACE}?{urlencode(state)}", status=400)
+    assert said in page.text
+    assert page.with_class("message-error")
+    assert page.fields["q"] == ["token"]
+    assert page.fields["wing"] == ["acme-app"]
+    wrong = [given for _, given in page.items if given.get("aria-invalid") == "true"]
+    assert [given["name"] for given in wrong] == [said.split(":")[0]]
+    for name in {"since", "before", "max_distance"} & set(parameters):
+        assert page.fields[name] == [parameters[name]]
+
+
+async def test_an_empty_palace_says_how_to_fill_it(make_datasette, empty_path):
+    datasette = make_datasette(empty_path)
+    page = await get(datasette, "/empty/-/mempalace")
+    assert "This palace is empty" in page.text
+    assert "datasette mempalace mine empty.db FOLDER" in page.text
+    nothing = await get(datasette, "/empty/-/mempalace?q=token")
+    assert "0 drawers for “token”" in nothing.text
+    assert "The palace is empty" in nothing.text
+
+
+async def test_no_match_offers_near_words_and_each_filter_to_drop(served):
+    query = urlencode({"q": "pasword tokn", "vector_disabled": "1", "room": "auth", "wing": "acme-app"})
+    page = await get(served, f"{PALACE}?{query}")
+    assert "0 drawers for “pasword tokn” where wing is acme-app and room is auth" in page.text
+    assert query_of(page.link("password token"))["q"] == ["password token"]
+    assert query_of(page.link("Search without the wing acme-app"))["room"] == ["auth"]
+    by_meaning = {href for href, said in page.links if said == "Search by meaning too"}
+    assert [set(query_of(href)) for href in by_meaning] == [{"q", "wing", "room"}]
+    assert (await get(served, page.link("password token"))).hit_ids
+
+
+async def test_a_wing_that_does_not_exist_brings_its_neighbours(served):
+    page = await get(served, f"{PALACE}?q=token&wing=Acme-App")
+    assert "No drawer’s wing is Acme-App" in page.text
+    assert query_of(page.link("acme-app"))["wing"] == ["acme-app"]
+
+
+async def test_words_only_on_request(served):
+    page = await get(served, f"{PALACE}?q=token&vector_disabled=1")
+    assert "Words only." in page.text
+    assert page.with_class("message-info")
+    assert page.with_class("mp-scores--words")
+    assert page.fields["vector_disabled"] == ["1"]
+    assert query_of(page.link("Search by meaning too")) == {"q": ["token"]}
+
+
+async def test_words_only_because_vectors_are_missing_warns(make_datasette, palace_named):
+    import sqlite3
+
+    path = palace_named("unembedded.db")
+    with sqlite3.connect(path) as connection:
+        connection.execute("delete from drawer_vectors")
+    connection.close()
+    # Read-only, so that the keeper does not make the vectors again.
+    datasette = make_datasette(immutables=[str(path)])
+    page = await get(datasette, "/unembedded/-/mempalace?q=token")
+    assert page.with_class("message-warning")
+    assert "Ranked by BM25, because" in page.text
+    assert page.hit_ids
+
+
+async def test_every_link_of_the_pages_works(served):
+    seen = set()
+    for path in (PALACE, f"{PALACE}?q=token&n_results=50&since=2026-01-01", f"{PALACE}?q=zzzzzz&wing=nope"):
+        page = await get(served, path)
+        for href, said in page.links:
+            if href.startswith("#") or href in seen:
+                continue
+            seen.add(href)
+            response = await served.client.get(href)
+            assert response.status_code == 200, f"{said!r} of {path} leads to {href}: {response.status_code}"
+    assert len(seen) > 100
+
+
+async def test_links_have_the_base_url(make_datasette, palace_path):
+    datasette = make_datasette(palace_path, settings={"base_url": "/data/"})
+    page = await get(datasette, f"{PALACE}?q=token")
+    assert page.hit_ids
+    for href, said in page.links:
+        if not href.startswith("#"):
+            assert href.startswith("/data/palace"), f"{said}: {href}"
+            assert not href.startswith("/data/data"), f"{said}: {href}"
+    form = next(given for tag, given in page.items if tag == "form")
+    assert form["action"] == "/data/palace/-/mempalace"
+    assert (await get(datasette, page.link("Next page").removeprefix("/data"))).hit_ids
+
+
+@pytest.mark.parametrize("name", ["my.palace é", "a b+c~d", "100%"])
+async def test_database_names_of_every_kind(make_datasette, palace_named, name):
+    datasette = make_datasette(palace_named(f"{name}.db"))
+    home = await datasette.client.get("/-/mempalace")
+    assert home.status_code == 302
+    page = await get(datasette, f"{home.headers['location']}?q=token")
+    assert page.hit_ids
+    row = next(href for href, _ in page.links if re.search(r"/drawers/\d+$", href))
+    assert (await datasette.client.get(row)).status_code == 200
+    assert (await get(datasette, page.link("Next page"))).hit_ids
+
+
+async def test_sql_link_gives_the_same_hits(served):
+    page = await get(
+        served, f"{PALACE}?{urlencode({'q': 'token', 'wing': ODD_WINGS[:3], 'since': '2026-01-01'}, True)}"
+    )
+    href = page.link("✎ View and edit SQL")
+    path, _, query = href.partition("?")
+    response = await served.client.get(f"{path}.json?{query}&_shape=array")
+    assert response.status_code == 200, response.text
+    assert [row["id"] for row in response.json()] == page.hit_ids
+
+
+async def test_index_of_several_and_of_none(make_datasette, palace_path, empty_path):
+    page = await get(make_datasette(palace_path, empty_path), "/-/mempalace")
+    assert [said for _, said in page.links if said in ("palace", "empty")] == ["palace", "empty"]
+    page = await get(make_datasette(), "/-/mempalace")
+    assert "No memory palace here" in page.text
+
+
+async def test_index_goes_straight_to_the_only_palace(served):
+    response = await served.client.get("/-/mempalace?q=token")
+    assert response.status_code == 302
+    assert response.headers["location"] == f"{PALACE}?q=token"
+
+
+async def test_no_such_database_and_no_palace(make_datasette, palace_path, tmp_path):
+    import sqlite3
+
+    other = tmp_path / "other.db"
+    connection = sqlite3.connect(other)
+    connection.execute("create table t(x)")
+    connection.close()
+    datasette = make_datasette(palace_path, other)
+    assert (await datasette.client.get("/nope/-/mempalace")).status_code == 404
+    response = await datasette.client.get("/other/-/mempalace")
+    assert response.status_code == 404
+    assert "datasette mempalace init other.db" in response.text
+    menu = (await datasette.client.get("/other")).text
+    assert "Search this memory palace" not in menu
+
+
+@pytest.mark.parametrize("extension", ["", ".json", ".csv"])
+@pytest.mark.parametrize("method", ["put", "delete", "patch"])
+async def test_only_reading_is_allowed(served, method, extension):
+    response = await getattr(served.client, method)(f"{PALACE}{extension}?q=token")
+    assert response.status_code == 405
+    assert "GET" in response.headers["allow"]
+
+
+async def test_head_has_no_body(served):
+    response = await served.client.head(f"{PALACE}?q=token")
+    assert response.status_code == 200
+    assert response.text == ""
+
+
+async def test_links_from_datasettes_own_pages(served):
+    assert f'href="{PALACE}"' in (await served.client.get("/")).text
+    assert f'<a href="{PALACE}"' in (await served.client.get("/palace")).text
+    table = (await served.client.get("/palace/drawers")).text
+    assert table.count(f'href="{PALACE}"') >= 2
+    assert "Search this memory palace" not in (await served.client.get("/palace/closets")).text
+
+
+async def test_title_comes_from_settings_else_metadata(make_datasette, palace_path):
+    config = {"plugins": {"datasette-mempalace": {"title": "My notes", "warm_up": False}}}
+    page = await get(make_datasette(palace_path, config=config), PALACE)
+    assert page.text.startswith("Skip to the wings My notes")
+    titled = {"databases": {"palace": {"title": "Of the metadata"}}}
+    page = await get(
+        make_datasette(palace_path, **({"metadata": titled} if IS_ONE else {"config": titled})), PALACE
+    )
+    assert "Of the metadata" in page.text
+
+
+async def test_style_sheet_is_served(served):
+    html = (await served.client.get(PALACE)).text
+    href = re.search(r'href="([^"]*mempalace\.css[^"]*)"', html).group(1)
+    response = await served.client.get(href)
+    assert response.status_code == 200
+    assert "text/css" in response.headers["content-type"]
+
+
+async def test_a_misspelt_setting_stops_the_start(make_datasette, palace_path):
+    from datasette.utils import StartupError
+
+    datasette = make_datasette(palace_path, config={"plugins": {"datasette-mempalace": {"rankng": "palace"}}})
+    with pytest.raises(StartupError, match="did you mean ranking"):
+        await datasette.invoke_startup()
+
+
+async def test_a_damaged_database_is_no_palace(make_datasette, tmp_path):
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(b"no database at all" * 500)
+    datasette = make_datasette(broken)
+    assert not await is_palace_database(datasette, datasette.get_database("broken"))
+
+
+async def test_a_request_path_of_another_encoding_is_no_error(served):
+    assert (await served.client.get(f"/{quote('pal ace')}/-/mempalace")).status_code == 404

@@ -39,7 +39,7 @@ TEST = [
 ]
 
 DEV = [
-    "import-linter>=2.1,<3",
+    "import-linter>=2.15,<3",
     "mypy>=1.15,<3",
     "ruff>=0.17,<0.18",
 ]

@@ -62,10 +62,10 @@ def command(database: Path, host: str, port: int) -> list[str]:
     metadata = str(HERE / "metadata.yml")
     words = [sys.executable, "-m", "datasette", "serve", str(database), "--host", host, "--port", str(port)]
     words += ["--template-dir", str(HERE / "templates"), "--metadata", metadata]
-    if not version("datasette").startswith("0."):
-        words += ["--config", metadata]
-    # Suggestions can be switched off for a whole instance only; wing and room are preset in metadata.yml.
-    return [*words, "--setting", "suggest_facets", "off"]
+    if version("datasette").startswith("0."):
+        # 0.65 takes no settings from a file. Suggestions go for a whole instance only; wing and room are preset.
+        return [*words, "--setting", "suggest_facets", "off"]
+    return [*words, "--config", metadata]
 
 
 def announce(server: subprocess.Popen[bytes], host: str, port: int, name: str) -> None:

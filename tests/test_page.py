@@ -336,7 +336,7 @@ async def test_no_such_database_and_no_palace(make_datasette, palace_path, tmp_p
 
 
 @pytest.mark.parametrize("extension", ["", ".json", ".csv"])
-@pytest.mark.parametrize("method", ["put", "delete", "patch"])
+@pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])
 async def test_only_reading_is_allowed(served, method, extension):
     response = await getattr(served.client, method)(f"{PALACE}{extension}?q=token")
     assert response.status_code == 405

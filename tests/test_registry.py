@@ -1,0 +1,100 @@
+"""Palaces inside a Datasette: one for each file, searched in threads of their own, closed at the end."""
+
+import asyncio
+import gc
+import threading
+import weakref
+
+import pytest
+
+from datasette_mempalace import registry
+from datasette_mempalace.config import Settings
+from datasette_mempalace.errors import MempalaceError
+
+PALACE = "/palace/-/mempalace"
+
+
+async def test_one_palace_for_one_file(make_datasette, palace_path, tmp_path):
+    linked = tmp_path / "linked.db"
+    linked.symlink_to(palace_path)
+    datasette = make_datasette(palace_path, linked)
+    first, second = [await registry.open_palace(datasette, name) for name in ("palace", "linked")]
+    assert first is second
+
+
+async def test_many_threads_open_one_palace(make_datasette, palace_path):
+    datasette = make_datasette(palace_path)
+    palaces = await asyncio.gather(*(registry.open_palace(datasette, "palace") for _ in range(20)))
+    assert len(set(map(id, palaces))) == 1
+
+
+async def test_an_immutable_database_is_only_read(make_datasette, palace_named):
+    datasette = make_datasette(immutables=[str(palace_named("fixed.db"))])
+    assert (await registry.open_palace(datasette, "fixed")).read_only
+
+
+async def test_a_database_that_becomes_a_palace_is_noticed(make_datasette, tmp_path, monkeypatch):
+    import sqlite3
+
+    from datasette_mempalace.palace import Palace
+
+    path = tmp_path / "later.db"
+    sqlite3.connect(path).execute("create table t(x)").connection.close()
+    datasette = make_datasette(path)
+    assert await registry.palace_databases(datasette) == []
+    Palace.create(path).close()
+    monkeypatch.setattr(registry, "LOOK_AGAIN", 0.0)
+    assert await registry.palace_databases(datasette) == ["later"]
+
+
+@pytest.mark.parametrize("extension", ["", ".json", ".csv"])
+async def test_searching_takes_neither_the_loop_nor_datasettes_threads(served, monkeypatch, extension):
+    from datasette_mempalace.searcher import run_search
+    from datasette_mempalace.views import api, pages
+
+    seen = []
+
+    def watched(*arguments):
+        seen.append(threading.current_thread().name)
+        return run_search(*arguments)
+
+    for module in (api, pages):
+        monkeypatch.setattr(module, "run_search", watched)
+    assert (await served.client.get(f"{PALACE}{extension}?q=token")).status_code == 200
+    assert [name.startswith("mempalace") for name in seen] == [True]
+
+
+async def test_the_servers_end_closes_the_palaces(make_datasette, palace_path):
+    datasette = make_datasette(palace_path)
+    await datasette.invoke_startup()
+    assert (await datasette.client.get(f"{PALACE}.json?q=token")).status_code == 200
+    opened = registry.registry_of(datasette).opened()
+    assert opened
+    messages, sent = iter(["lifespan.startup", "lifespan.shutdown"]), []
+
+    async def receive():
+        return {"type": next(messages)}
+
+    async def send(message):
+        sent.append(message["type"])
+
+    await datasette.app()({"type": "lifespan"}, receive, send)
+    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert registry.registry_of(datasette).opened() == []
+    with pytest.raises(MempalaceError, match="shutting down"):
+        registry.registry_of(datasette).palace(str(palace_path), opened[0].settings, False)
+
+
+def test_nothing_is_kept_of_a_datasette_that_is_gone(palace_path):
+    class StandIn:
+        """Datasette itself stays referred to by its own threads."""
+
+    datasette = StandIn()
+    kept = registry.registry_of(datasette)
+    palace = kept.palace(str(palace_path), Settings(), True)
+    assert kept.opened() == [palace]
+    alive = weakref.ref(datasette)
+    del datasette
+    gc.collect()
+    assert alive() is None
+    assert kept.opened() == []

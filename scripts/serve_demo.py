@@ -63,8 +63,8 @@ def command(database: Path, host: str, port: int) -> list[str]:
     words = [sys.executable, "-m", "datasette", "serve", str(database), "--host", host, "--port", str(port)]
     words += ["--template-dir", str(HERE / "templates"), "--metadata", metadata]
     if version("datasette").startswith("0."):
-        # 0.65 takes no settings from a file. Suggestions go for a whole instance only; wing and room are preset.
-        return [*words, "--setting", "suggest_facets", "off"]
+        # 0.65 takes no settings from a file: those of metadata.yml.
+        return [*words, "--setting", "suggest_facets", "off", "--setting", "default_facet_size", "10"]
     return [*words, "--config", metadata]
 
 

@@ -15,6 +15,7 @@ from pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 METADATA = yaml.safe_load((ROOT / "metadata.yml").read_text("utf-8"))
 QUERIES = METADATA["databases"]["palace"]["queries"]
+METADATA["plugins"]["datasette-mempalace"]["warm_up"] = False  # no model is loaded behind a test's back
 
 
 @pytest.fixture

@@ -1,0 +1,149 @@
+"""The command that puts records in: import."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from ..errors import BadInput, BadParameter
+from ..importers.formats import FORMATS, BadRow
+from . import common, working
+from .common import FAILED, PalaceCommand, config_option, counted, note, palace_argument
+from .working import Steps
+
+if TYPE_CHECKING:
+    from ..importers.records import Imported
+
+SHOWN = 50
+STEP = "Importing"
+
+
+@click.command(name="import", cls=PalaceCommand)
+@palace_argument
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--wing", help="Wing of records that name none.")
+@click.option("--room", help="Room of records that name none.")
+@click.option(
+    "--map", "mapping", multiple=True, metavar="COLUMN=FIELD", help="What a column means. Repeatable."
+)
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), help="Format, where the name or content does not tell it."
+)
+@click.option("--id-prefix", default="", help="Put before every id, so that two files may both count from 1.")
+@config_option
+def import_(
+    palace: Path,
+    file: Path,
+    wing: str | None,
+    room: str | None,
+    mapping: tuple[str, ...],
+    form: str | None,
+    id_prefix: str,
+    config: Path | None,
+) -> None:
+    """File the records of FILE (- for standard input): JSON, NDJSON, CSV or TSV. One record becomes one drawer.
+
+    PALACE is made if it does not exist. The text is the column text, content, document, body or message; id, wing,
+    room, source_file and dates are found by name, too, and every other column is kept in the drawer's metadata. A
+    record with the id of a drawer replaces it; records without an id are added once, however often they are imported.
+
+    A record that cannot be used is reported with its line and loses no other; the exit code is then 1.
+    """
+    from ..importers.records import import_records
+
+    columns = _columns(mapping)
+    shown = _BadRows()
+    with _opened(file) as (stream, bars), common.make_palace(palace, config) as opened:
+        done = import_records(
+            opened,
+            stream,
+            name=file.name,
+            form=form,
+            wing=wing,
+            room=room,
+            columns=columns,
+            id_prefix=id_prefix,
+            on_bad=shown,
+        )
+        bars.close()
+        shown.tell()
+        click.echo(_sentence(done))
+        working.finish(opened, bars)
+    if done.bad_rows:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _columns(mapping: tuple[str, ...]) -> dict[str, str]:
+    columns = {}
+    for given in mapping:
+        column, equals, field = given.rpartition("=")
+        if not equals or not column or not field:
+            raise BadParameter("map", given, "it must be COLUMN=FIELD, such as abstract=text")
+        columns[column] = field
+    return columns
+
+
+def _sentence(done: Imported) -> str:
+    bad = f" and {counted(done.bad_rows, 'record')} that could not be used" if done.bad_rows else ""
+    return f"Read {counted(done.records, 'record')}{bad}. {working.told(done.report)}"
+
+
+class _BadRows:
+    """Collects bad rows and shows the first of them."""
+
+    def __init__(self) -> None:
+        self.rows: list[BadRow] = []
+        self.count = 0
+
+    def __call__(self, row: BadRow) -> None:
+        self.count += 1
+        if self.count <= SHOWN:
+            self.rows.append(row)
+
+    def tell(self) -> None:
+        for row in self.rows:
+            note(f"Line {row.line}: {row.reason}.")
+        if self.count > len(self.rows):
+            note(f"… and {counted(self.count - len(self.rows), 'more line')} that could not be used.")
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[tuple[IO[bytes], Steps]]:
+    """The file, binary, and the progress bars; reading the file moves its bar."""
+    with working.steps() as bars:
+        if str(file) == "-":
+            yield sys.stdin.buffer, bars
+            return
+        if not file.is_file() and not file.is_fifo():
+            what = "is a folder; mine it instead" if file.is_dir() else "does not exist"
+            raise BadInput(f"{file} {what}.")
+        size = file.stat().st_size
+        with file.open("rb") as raw:
+            yield io.BufferedReader(_Watched(raw, bars, size)), bars
+
+
+class _Watched(io.RawIOBase):
+    """A file that tells how far it has been read."""
+
+    def __init__(self, raw: IO[bytes], bars: Steps, size: int):
+        self._raw, self._bars, self._size, self._read = raw, bars, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._raw.read(len(buffer))
+        buffer[: len(data)] = data
+        self._read += len(data)
+        if self._size:
+            self._bars(STEP, min(self._read, self._size), self._size)
+        return len(data)
+
+
+COMMANDS = (import_,)

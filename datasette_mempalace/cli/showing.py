@@ -1,0 +1,154 @@
+"""An answer as text for a terminal. Pure: it gets an answer and gives lines."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from .common import counted, harmless
+
+MARK_START, MARK_END = "\x01", "\x02"
+_MARKS = re.compile("([\x01\x02])")
+INDENT = 4
+BAR = 10
+NO_WING, NO_ROOM = "(no wing)", "(no room)"
+WIDEST, NARROWEST = 110, 40
+
+
+@dataclass(frozen=True)
+class Look:
+    """How to show: how wide, and whether styles can be used."""
+
+    width: int = 100
+    styled: bool = False
+
+    @classmethod
+    def of_terminal(cls) -> Look:
+        """What standard output can do."""
+        return cls(max(NARROWEST, min(WIDEST, shutil.get_terminal_size().columns)), sys.stdout.isatty())
+
+    def style(self, text: str, **styles: Any) -> str:
+        """The text, styled where that is possible."""
+        return click.style(text, **styles) if self.styled else text
+
+
+def page(answer: dict[str, Any], look: Look) -> str:
+    """All hits of an answer, best first, and how to see more; empty when there are none."""
+    if not answer["results"]:
+        return ""
+    parts = [_hit(hit, answer, look) for hit in answer["results"]]
+    if answer.get("next"):
+        parts.append(look.style(f"More: add --next {answer['next']}", dim=True))
+    return "\n\n".join(parts)
+
+
+def remarks(answer: dict[str, Any]) -> Iterator[str]:
+    """What there is to say about an answer beside its hits."""
+    if answer.get("fallback"):
+        yield f"Words only: {_sentence(answer.get('fallback_reason') or 'there are no vectors to search')}"
+    elif answer.get("vector_note"):
+        yield _sentence(answer["vector_note"])
+    if not answer["results"]:
+        scope = counted(answer.get("in_scope", 0), "drawer")
+        yield f"Nothing found for {answer['query']!r} among {scope}."
+    for dimension, asked in (answer.get("did_you_mean") or {}).items():
+        for value, near in asked.items():
+            yield f"There is no {dimension} {value!r}; did you mean {' or '.join(repr(name) for name in near)}?"
+    for unknown in answer.get("unknown_words") or []:
+        near = ", ".join(word["word"] for word in unknown.get("near") or [])
+        yield f"No drawer has the word {unknown['word']!r}{f'; near: {near}' if near else ''}."
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def _hit(hit: dict[str, Any], answer: dict[str, Any], look: Look) -> str:
+    head = f"{hit['rank']:>2}. {_place(hit)}"
+    score = f"{hit['score']:.3f}"
+    gap = max(1, look.width - len(head) - len(score))
+    lines = [look.style(head, bold=True) + " " * gap + look.style(score, fg="green")]
+    lines += [look.style(" " * INDENT + line, dim=True) for line in (_source(hit), _reason(hit)) if line]
+    lines += list(_passage(hit["snippet"], look))
+    also = hit.get("also_in") or []
+    if also:
+        names = "; ".join(_copy(copy) for copy in also[:3])
+        more = f" and {len(also) - 3} more" if len(also) > 3 else ""
+        lines.append(look.style(f"{' ' * INDENT}also in {names}{more}", dim=True))
+    return "\n".join(lines)
+
+
+def _place(hit: dict[str, Any]) -> str:
+    wing = NO_WING if hit["wing"] is None else hit["wing"]
+    room = NO_ROOM if hit["room"] is None else hit["room"]
+    return _line(f"{wing} / {room}")
+
+
+def _source(hit: dict[str, Any]) -> str:
+    """Where in which source, and of when."""
+    index, total = hit.get("chunk_index"), hit.get("chunk_total")
+    chunk = "" if index is None else f"chunk {index + 1}" + (f" of {total}" if total else "")
+    date = hit.get("authored_at") or hit.get("content_date") or hit.get("filed_at")
+    parts = (
+        hit.get("source_path") or hit.get("source_file"),
+        hit.get("heading"),
+        chunk,
+        date and str(date)[:10],
+    )
+    return " · ".join(_line(part) for part in parts if part)
+
+
+def _reason(hit: dict[str, Any]) -> str:
+    """The numbers and why it was found."""
+    parts = []
+    if hit.get("similarity") is not None:
+        parts.append(f"similarity {_bar(hit['similarity'])} {hit['similarity']:.2f}")
+    if hit.get("bm25_score") is not None:
+        share = hit.get("bm25_share")
+        parts.append(f"BM25 {_bar(share) + ' ' if share is not None else ''}{hit['bm25_score']:.2f}")
+    if hit["matched_via"] == "bm25_sqlite":
+        parts.append("words only")
+    else:
+        ways = {"vector": "meaning", "lexical": "words"}
+        parts.append("by " + " and ".join(ways.get(way, way) for way in hit.get("found_by") or ["vector"]))
+    if hit["matched_via"] == "drawer+closet":
+        parts.append(f"lifted {hit['closet_boost']:.2f} by its closet")
+    return " · ".join(parts)
+
+
+def _bar(share: float) -> str:
+    full = round(max(0.0, min(1.0, share)) * BAR)
+    return "█" * full + "░" * (BAR - full)
+
+
+def _copy(copy: dict[str, Any]) -> str:
+    index = copy.get("chunk_index")
+    return f"{_place(copy)}, {_line(copy.get('source_path') or copy['drawer_id'])}" + (
+        "" if index is None else f" (chunk {index + 1})"
+    )
+
+
+def _passage(snippet: str, look: Look) -> Iterator[str]:
+    """The snippet, wrapped, its found words bold where that is possible."""
+    bold = False
+    for line in textwrap.wrap(snippet, look.width - INDENT, break_on_hyphens=False):
+        shown = ""
+        for piece in _MARKS.split(line):
+            if piece in (MARK_START, MARK_END):
+                bold = piece == MARK_START
+            elif piece:
+                shown += look.style(harmless(piece), bold=True, fg="yellow") if bold else harmless(piece)
+        yield " " * INDENT + shown
+
+
+def _line(text: object) -> str:
+    """A name on one line."""
+    return " ".join(harmless(text).split())

@@ -1,0 +1,72 @@
+"""The commands that look after a palace: sync, status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import common, working
+from .common import PalaceCommand, config_option, counted, harmless, palace_argument
+
+
+@click.command(cls=PalaceCommand)
+@palace_argument
+@config_option
+def sync(palace: Path, config: Path | None) -> None:
+    """Embed what has no vector yet, and bring the Chroma mirror in step.
+
+    Needed after others have written into the drawers with SQL, and after an embedding model was missing. A running
+    server does it by itself; then it owns the mirror, and this command only embeds.
+    """
+    from ..vectors import embed_pending
+
+    with common.open_palace(palace, config) as opened, working.steps() as bars:
+        embedded = embed_pending(opened, bars.of("Embedding"))
+        report = opened.mirror.sync(bars.of("Mirroring"))
+        bars.close()
+        click.echo(f"Embedded {counted(embedded, 'text')}.")
+        if report.skipped_reason:
+            click.echo(harmless(report.skipped_reason))
+        else:
+            click.echo(
+                f"Mirror: {counted(report.upserted, 'vector')} written, {report.deleted:,} removed"
+                f"{', filled anew' if report.rebuilt else ''}."
+            )
+
+
+@click.command(cls=PalaceCommand)
+@palace_argument
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@config_option
+def status(palace: Path, as_json: bool, config: Path | None) -> None:
+    """Tell what PALACE holds and whether it can be searched by meaning."""
+    with common.open_palace(palace, config) as opened:
+        found = opened.status()
+    click.echo(json.dumps(found, indent=2) if as_json else harmless(_sentences(found)))
+
+
+def _sentences(found: dict[str, Any]) -> str:
+    embedder, mirror = found["embedder"], found["mirror"]
+    lines = [
+        f"Palace    {found['path']} (schema {found['schema_version']})",
+        f"Drawers   {found['drawers']:,} in {counted(found['wings'], 'wing')} and {counted(found['rooms'], 'room')},"
+        f" from {counted(found['sources'], 'source')}",
+        f"Closets   {found['closets']:,}",
+    ]
+    if found["first_filed"]:
+        lines.append(f"Filed     {found['first_filed']} to {found['last_filed']}")
+    pending = found["pending_vectors"]
+    waiting = f", {pending:,} pending: datasette mempalace sync {found['path']}" if pending else ""
+    lines.append(f"Vectors   {found['vectors']:,}{waiting}")
+    dimension = f", {embedder['dimension']} numbers" if embedder.get("dimension") else ""
+    usable = "" if embedder["available"] else f"; not usable: {embedder['reason']}"
+    lines.append(f"Model     {embedder['model']}{dimension}{usable}")
+    reason = f": {mirror['reason']}" if mirror.get("reason") else ""
+    lines.append(f"Mirror    {mirror['state']}{reason} ({mirror['path']})")
+    return "\n".join(lines)
+
+
+COMMANDS = (sync, status)

@@ -92,7 +92,9 @@ def find_headings(text: str) -> list[tuple[int, str]]:
         title = _CLOSING_MARKS.sub("", (match["markdown"] or match["underlined"]).strip())
         if any(character.isalnum() for character in title):
             found.append((match.start(), title[:MAX_HEADING]))
-    return found or [(match.start(), match[0].strip()[:MAX_HEADING]) for match in _CODE_HEADING.finditer(text)]
+    return found or [
+        (match.start(), match[0].strip()[:MAX_HEADING]) for match in _CODE_HEADING.finditer(text)
+    ]
 
 
 def _end(text: str, start: int, fresh: int, size: int, headings: list[tuple[int, str]]) -> int:

@@ -61,7 +61,9 @@ def build_closets(
 
 def closet_words(text: str) -> str:
     """What a closet says, without its pointers: this is what is embedded and shown."""
-    lines = [line.split("→")[0].strip("| \t").replace("|", ": ").replace(";", ", ") for line in text.splitlines()]
+    lines = [
+        line.split("→")[0].strip("| \t").replace("|", ": ").replace(";", ", ") for line in text.splitlines()
+    ]
     return "\n".join(line for line in lines if line)
 
 
@@ -82,8 +84,12 @@ def _topics(chunks: Sequence[Chunk]) -> list[tuple[str, list[int]]]:
             if quote:
                 places.setdefault(_plain(quote[1]), []).append(index)
         for word in _key_words(chunks):
-            places.setdefault(word, [index for index, piece in enumerate(chunks) if word in piece.text.casefold()])
-    return [(topic, found[:MAX_POINTERS]) for topic, found in list(places.items())[:MAX_LINES] if topic and found]
+            places.setdefault(
+                word, [index for index, piece in enumerate(chunks) if word in piece.text.casefold()]
+            )
+    return [
+        (topic, found[:MAX_POINTERS]) for topic, found in list(places.items())[:MAX_LINES] if topic and found
+    ]
 
 
 def _key_words(chunks: Sequence[Chunk]) -> list[str]:

@@ -125,7 +125,11 @@ def _boosts(value: Any) -> tuple[float, ...]:
 def _embedder(value: Any) -> Mapping[str, Any]:
     if isinstance(value, str):
         value = {"name": value}
-    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str) or set(value) - {"name", "config"}:
+    if (
+        not isinstance(value, Mapping)
+        or not isinstance(value.get("name"), str)
+        or set(value) - {"name", "config"}
+    ):
         raise ValueError("it must be a name, or a mapping with name and optionally config")
     if not isinstance(value.get("config") or {}, Mapping):
         raise ValueError("its config must be a mapping")

@@ -43,4 +43,9 @@ def fold_copies(candidates: list[Found]) -> tuple[list[Found], dict[int, list[Fo
 
 def _sources(original: HasRow, copies: dict[int, list[Found]]) -> set[object]:
     """Where a passage has been seen: a repeat in one of these is a drawer of its own; no source is no copy."""
-    return {None, "", original.row["source_file"], *(copy.row["source_file"] for copy in copies.get(original.id, []))}
+    return {
+        None,
+        "",
+        original.row["source_file"],
+        *(copy.row["source_file"] for copy in copies.get(original.id, [])),
+    }

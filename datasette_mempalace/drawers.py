@@ -132,7 +132,9 @@ def put_source(palace: Palace, source: Source) -> Report:
             metadata={**source.metadata, **{key: value for key, value in place.items() if value is not None}},
         )
         rows.append(_row(drawer, report))
-    closets = build_closets(source.source_file, source.wing, source.room, chunks, [row["drawer_id"] for row in rows])
+    closets = build_closets(
+        source.source_file, source.wing, source.room, chunks, [row["drawer_id"] for row in rows]
+    )
     with palace.writer() as connection:
         _write(connection, "drawers", "drawer_id", DRAWER_COLUMNS, rows, report)
         report.removed = _remove_others(connection, rows, source)
@@ -238,7 +240,9 @@ def _write(
             report.updated += 1
 
 
-def _stored(connection: Any, table: str, key: str, columns: Sequence[str], keys: Sequence[str]) -> dict[str, Row]:
+def _stored(
+    connection: Any, table: str, key: str, columns: Sequence[str], keys: Sequence[str]
+) -> dict[str, Row]:
     rows = connection.execute(
         f"select {', '.join(columns)} from {table} where {key} in (select value from json_each(?))",
         [json.dumps(keys)],

@@ -161,7 +161,9 @@ class Embedder:
             )
         try:
             made = function(**self.config)
-        except Exception as error:  # missing package, missing key, refused setting: said by the function itself
+        except (
+            Exception
+        ) as error:  # missing package, missing key, refused setting: said by the function itself
             raise EmbedderUnavailable(
                 f"The embedding function {self.name} cannot be used: {type(error).__name__}: {error}"
             ) from error
@@ -281,7 +283,9 @@ def within(seconds: float, work: Callable[[], Result], what: str) -> Result:
     if failure:
         raise failure[0]
     if not outcome:
-        raise EmbedderUnavailable(f"{what} did not answer within {seconds:.1f} seconds; it may still be loading.")
+        raise EmbedderUnavailable(
+            f"{what} did not answer within {seconds:.1f} seconds; it may still be loading."
+        )
     return outcome[0]
 
 

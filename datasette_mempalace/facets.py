@@ -31,7 +31,9 @@ def _count(search: Search, pool: Pool, in_scope: int, dimension: str) -> list[di
     chosen = getattr(scope, DIMENSIONS[dimension])
     if chosen:
         wider = scope.without(dimension)
-        candidates = unite(search, wider, search.request.n_results, count_in_scope(search.connection, wider)).candidates
+        candidates = unite(
+            search, wider, search.request.n_results, count_in_scope(search.connection, wider)
+        ).candidates
     else:
         candidates = pool.candidates
     counts: Counter[str | None] = Counter(candidate.row[dimension] for candidate in candidates)

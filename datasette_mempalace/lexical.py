@@ -55,7 +55,8 @@ def palace_statistics(connection: Any, words: QueryWords) -> Statistics:
     """What BM25 needs: number of drawers, their mean length, and in how many each word of the query stands."""
     documents, total = _totals(connection)
     frequencies = {
-        stem: drawers_with(connection, word, stem) for word, stem in zip(words.words, words.stems, strict=True)
+        stem: drawers_with(connection, word, stem)
+        for word, stem in zip(words.words, words.stems, strict=True)
     }
     if words.substrings:
         sums = ", ".join(f"sum(instr(text, :part_{place}) > 0)" for place in range(len(words.substrings)))

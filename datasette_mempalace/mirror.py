@@ -124,7 +124,9 @@ class Mirror:
                 raise
             except Exception as error:  # chromadb raises many kinds; the vectors in SQLite serve meanwhile
                 self._close_client()
-                raise MirrorUnavailable(f"The Chroma mirror in {self.path} cannot be opened: {error}") from error
+                raise MirrorUnavailable(
+                    f"The Chroma mirror in {self.path} cannot be opened: {error}"
+                ) from error
 
     def nearest(
         self, kind: Kind, vector: Vectors, count: int, where: dict[str, Any] | None = None
@@ -215,7 +217,9 @@ class Mirror:
         report.rebuilt = True
         with self.palace.reader() as connection:
             position = _last_change(connection)
-            total = sum(connection.execute(f"select count(*) from {kind}_vectors").fetchone()[0] for kind in KINDS)
+            total = sum(
+                connection.execute(f"select count(*) from {kind}_vectors").fetchone()[0] for kind in KINDS
+            )
             for kind in KINDS:
                 rows = connection.execute(
                     f"select v.id, v.vector, t.wing, t.room from {kind}_vectors v join {kind}s t on t.id = v.id"

@@ -40,7 +40,13 @@ class Nearest:
 
 
 def nearest(
-    palace: Palace, connection: Any, kind: Kind, vector: NDArray[np.float32], scope: Scope, limit: int, in_scope: int
+    palace: Palace,
+    connection: Any,
+    kind: Kind,
+    vector: NDArray[np.float32],
+    scope: Scope,
+    limit: int,
+    in_scope: int,
 ) -> Nearest:
     """The nearest drawers or closets of a scope.
 
@@ -108,14 +114,17 @@ def _within(connection: Any, kind: Kind, scope: Scope, ids: list[int]) -> list[i
 def _changed_since(connection: Any, kind: Kind, position: int, most: int) -> list[int]:
     """What changed after the mirror's position; too much of it makes the mirror useless."""
     rows = connection.execute(
-        "select distinct row_id from drawer_changes where seq > ? and kind = ? limit ?", [position, kind, most + 1]
+        "select distinct row_id from drawer_changes where seq > ? and kind = ? limit ?",
+        [position, kind, most + 1],
     ).fetchall()
     if len(rows) > most:
         raise MirrorUnavailable("The mirror is far behind; run datasette mempalace sync.")
     return [row[0] for row in rows]
 
 
-def _exact(connection: Any, kind: Kind, vector: NDArray[np.float32], scope: Scope, limit: int) -> dict[int, float]:
+def _exact(
+    connection: Any, kind: Kind, vector: NDArray[np.float32], scope: Scope, limit: int
+) -> dict[int, float]:
     """Every stored vector of the scope, scored; read in parts so that memory stays bounded."""
     where, parameters = scope.where()
     narrowed = "" if scope.is_everything else f"where id in (select id from {kind}s where {where})"
@@ -131,7 +140,9 @@ def _distances(ids: list[int], matrix: NDArray[np.float32], vector: NDArray[np.f
     if not ids or matrix.shape[1] != vector.shape[0]:
         return {}
     products = matrix.astype(np.float64) @ vector.astype(np.float64)
-    return {row_id: clamp_distance(1.0 - float(product)) for row_id, product in zip(ids, products, strict=True)}
+    return {
+        row_id: clamp_distance(1.0 - float(product)) for row_id, product in zip(ids, products, strict=True)
+    }
 
 
 def _best(distances: dict[int, float], limit: int) -> dict[int, float]:

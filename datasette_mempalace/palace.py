@@ -48,7 +48,9 @@ class Palace:
         self._mirror: Mirror | None = None
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], settings: Settings | None = None, *, read_only: bool = False) -> Palace:
+    def open(
+        cls, path: str | os.PathLike[str], settings: Settings | None = None, *, read_only: bool = False
+    ) -> Palace:
         """Open a palace that exists, migrating an older one.
 
         Args:
@@ -215,7 +217,11 @@ class Palace:
         address = f"file:{quote(os.path.abspath(self.path))}"
         for options in ("mode=ro", "mode=ro&immutable=1"):
             connection = sqlite3.connect(
-                f"{address}?{options}", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                f"{address}?{options}",
+                uri=True,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
             )
             try:
                 connection.execute("select 1 from sqlite_master limit 1").fetchone()

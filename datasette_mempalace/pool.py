@@ -247,7 +247,8 @@ def read_rows(connection: Any, ids: list[int]) -> dict[int, dict[str, Any]]:
 
 def _read_closets(connection: Any, ids: list[int]) -> dict[int, tuple[str | None, str]]:
     rows = connection.execute(
-        "select id, source_file, text from closets where id in (select value from json_each(?))", [json.dumps(ids)]
+        "select id, source_file, text from closets where id in (select value from json_each(?))",
+        [json.dumps(ids)],
     )
     return {row[0]: (row[1], row[2]) for row in rows}
 

@@ -242,4 +242,13 @@ def _date(name: str, text: str | None) -> str | None:
     return f"{moment.year:04d}-{moment:%m-%d %H:%M:%S}"
 
 
-_FLAGS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+_FLAGS = {
+    "1": True,
+    "true": True,
+    "on": True,
+    "yes": True,
+    "0": False,
+    "false": False,
+    "off": False,
+    "no": False,
+}

@@ -48,7 +48,14 @@ def m001_drawers_and_closets(db: Any) -> None:
         not_null={"drawer_id", "text"},
     )
     db["drawers"].create_index(["drawer_id"], unique=True)
-    for columns in (["wing", "room"], ["room"], ["source_file", "chunk_index"], ["hall"], ["added_by"], ["filed_at"]):
+    for columns in (
+        ["wing", "room"],
+        ["room"],
+        ["source_file", "chunk_index"],
+        ["hall"],
+        ["added_by"],
+        ["filed_at"],
+    ):
         db["drawers"].create_index(columns)
     db["drawers"].create_index(["parent_drawer_id", "chunk_index"])
     db.execute("create index idx_drawers_filed_moment on drawers(datetime(filed_at))")

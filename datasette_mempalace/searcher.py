@@ -1,6 +1,6 @@
 """The pipeline: from a checked request to an answer. Every face comes through `run_search`.
 
-    words -> scope -> candidates (vector | lexical, united) -> closet boost -> context -> fusion -> facets -> hits
+words -> scope -> candidates (vector | lexical, united) -> closet boost -> context -> fusion -> facets -> hits
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def search_memories(
         BadParameter: for another value that is not allowed.
     """
     if candidate_strategy not in STRATEGIES:
-        raise ValueError(f"candidate_strategy must be one of {', '.join(STRATEGIES)}, not {candidate_strategy!r}")
+        raise ValueError(
+            f"candidate_strategy must be one of {', '.join(STRATEGIES)}, not {candidate_strategy!r}"
+        )
     given = {
         "q": query, "wing": wing, "room": room, "source_file": source_file, "since": since, "before": before,
         "n_results": n_results, "max_distance": max_distance, "vector_disabled": vector_disabled,
@@ -146,7 +148,9 @@ def search(
 
 def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str, Any]:
     started = time.perf_counter()
-    search = Search(palace, connection, request, read_query(request.query, stop_words(palace.settings.stop_words)), None)
+    search = Search(
+        palace, connection, request, read_query(request.query, stop_words(palace.settings.stop_words)), None
+    )
     status, reason = _embed(search)
     in_scope = count_in_scope(connection, request.scope)
     hits, copies, pool, more = _hits(search, in_scope)
@@ -204,7 +208,10 @@ def _embed(search: Search) -> tuple[str, str | None]:
     if search.request.vector_disabled:
         return "disabled", "searching by meaning was switched off for this search"
     if not search.connection.execute("select 1 from drawer_vectors limit 1").fetchone():
-        return "no_vectors", "no drawer of this palace has a vector yet; make them with: datasette mempalace sync"
+        return (
+            "no_vectors",
+            "no drawer of this palace has a vector yet; make them with: datasette mempalace sync",
+        )
     try:
         embedder = search.palace.embedder
         missing = embedder.missing()
@@ -280,4 +287,3 @@ def _as_reason(error: MempalaceError) -> str:
     """An error's sentence as the end of "because ..."."""
     text = error.message.rstrip(".")
     return text[0].lower() + text[1:]
-

@@ -68,7 +68,10 @@ def _start(text: str, place: int, width: int) -> int:
 def _end(text: str, start: int, width: int) -> int:
     if start + width >= len(text):
         return len(text)
-    gap = max(text.rfind(" ", start + width // 2, start + width), text.rfind("\n", start + width // 2, start + width))
+    gap = max(
+        text.rfind(" ", start + width // 2, start + width),
+        text.rfind("\n", start + width // 2, start + width),
+    )
     return gap if gap > 0 else start + width
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from datasette.utils.sqlite import sqlite3
 
 from .errors import BadInput, BadParameter, MempalaceError
+from .nearest import true_distances
 from .palace import Palace
 from .ranking import similarity
-from .nearest import true_distances
 from .request import parse_request
 from .searcher import run_search
 from .words import match_all
@@ -96,7 +96,9 @@ def mempalace_similarity(palace: Palace, connection: Any, drawer_id: Any, query:
     """
     if drawer_id is None or query is None or not str(query).strip():
         return None
-    row = connection.execute("select id from drawers where id = :it or drawer_id = :it", {"it": drawer_id}).fetchone()
+    row = connection.execute(
+        "select id from drawers where id = :it or drawer_id = :it", {"it": drawer_id}
+    ).fetchone()
     if row is None:
         return None
     try:
@@ -129,7 +131,9 @@ def _options(options: Any) -> dict[str, Any]:
     except (TypeError, ValueError):
         given = None
     if not isinstance(given, dict):
-        raise BadParameter("options", options, "it must be a JSON object, as json_object('max_distance', 0.5) makes one")
+        raise BadParameter(
+            "options", options, "it must be a JSON object, as json_object('max_distance', 0.5) makes one"
+        )
     return given
 
 
@@ -140,7 +144,9 @@ def _as_json(work: Callable[[], list[dict[str, Any]]]) -> str:
         return json.dumps(error.as_json(), ensure_ascii=False)
     except sqlite3.OperationalError as error:
         if "interrupted" in str(error):
-            error_json = BadInput("mempalace_search: the time limit for SQL was reached; narrow the search.").as_json()
+            error_json = BadInput(
+                "mempalace_search: the time limit for SQL was reached; narrow the search."
+            ).as_json()
             return json.dumps(error_json)
         return json.dumps(MempalaceError(f"mempalace_search: {error}").as_json(), ensure_ascii=False)
 

@@ -15,6 +15,7 @@ from .words import QueryWords, find_words, fold, quoted, read_query
 MOST_NAMES = 20_000
 MOST_TERMS = 20_000
 NEAR = 3
+LEAST_ALIKE = 0.75
 
 
 def near_names(connection: Any, scope: Scope) -> dict[str, dict[str, list[str]]]:
@@ -53,9 +54,13 @@ def near_words(connection: Any, words: QueryWords) -> list[dict[str, Any]]:
                 [stem[:1], stem[:1] + "\U0010ffff", MOST_TERMS],
             ).fetchall()
         )
-        near = difflib.get_close_matches(stem, terms, n=NEAR, cutoff=0.75)
+        alike = [difflib.get_close_matches(form, terms, n=NEAR, cutoff=LEAST_ALIKE) for form in (word, stem)]
+        near = list(dict.fromkeys(alike[0] + alike[1]))[:NEAR]
         unknown.append(
-            {"word": word, "near": [{"word": _written(connection, term), "drawers": terms[term]} for term in near]}
+            {
+                "word": word,
+                "near": [{"word": _written(connection, term), "drawers": terms[term]} for term in near],
+            }
         )
     return unknown
 
@@ -69,7 +74,7 @@ def _names(connection: Any, dimension: str) -> list[str]:
 
 def _near(asked: str, names: list[str]) -> list[str]:
     same = [name for name in names if _bare(name) == _bare(asked)]
-    close = difflib.get_close_matches(asked, names, n=NEAR, cutoff=0.75)
+    close = difflib.get_close_matches(asked, names, n=NEAR, cutoff=LEAST_ALIKE)
     return list(dict.fromkeys(same + close))[: 2 * NEAR]
 
 

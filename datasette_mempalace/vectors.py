@@ -144,7 +144,9 @@ def _known_vectors(connection: Any, hashes: Sequence[str]) -> dict[str, bytes]:
     return dict(rows)
 
 
-def _embed_missing(palace: Palace, kind: Kind, texts: list[str], known: dict[str, bytes], download: bool) -> int:
+def _embed_missing(
+    palace: Palace, kind: Kind, texts: list[str], known: dict[str, bytes], download: bool
+) -> int:
     new: dict[str, str] = {}
     for text in texts:
         words = _words(kind, text)

@@ -16,7 +16,10 @@ def make_palace(path, drawers=(), *, mirror=False, settings=None):
 
 def add(palace, *drawers, mirror=False):
     """Add drawers as (text, wing, room) or as Drawer, and embed them."""
-    put_drawers(palace, [drawer if isinstance(drawer, Drawer) else Drawer(*drawer_fields(drawer)) for drawer in drawers])
+    put_drawers(
+        palace,
+        [drawer if isinstance(drawer, Drawer) else Drawer(*drawer_fields(drawer)) for drawer in drawers],
+    )
     embed_pending(palace)
     if mirror:
         palace.mirror.sync()

@@ -6,11 +6,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datasette_mempalace.chunking import chunk
-from datasette_mempalace.drawers import Drawer, Report, Source, delete_drawers, put_drawers, put_source, remove_sources
-from datasette_mempalace.scope import Scope
-
 from building import column, make_palace, one
+from datasette_mempalace.chunking import chunk
+from datasette_mempalace.drawers import (
+    Drawer,
+    Report,
+    Source,
+    delete_drawers,
+    put_drawers,
+    put_source,
+    remove_sources,
+)
+from datasette_mempalace.scope import Scope
 
 ODD = ["", " ", "\x00", "a\x00b", "x" * 200_000, "مرحبا بالعالم", "東京の会議", "😀🏳️‍🌈", "<script>alert(1)</script>", "'; drop table drawers; --"]  # fmt: skip
 LONG = "".join(f"Sentence number {number} of this long source stands here.\n\n" for number in range(80))
@@ -29,7 +36,16 @@ def shared(tmp_path_factory):
 
 
 def source(text, **changes):
-    return Source(**{"source_file": "/notes/a.md", "text": text, "wing": "w", "room": "r", "added_by": "mine", **changes})
+    return Source(
+        **{
+            "source_file": "/notes/a.md",
+            "text": text,
+            "wing": "w",
+            "room": "r",
+            "added_by": "mine",
+            **changes,
+        }
+    )
 
 
 @pytest.mark.parametrize("text", ODD)
@@ -69,7 +85,10 @@ def test_putting_the_same_again_changes_nothing_not_even_the_date(palace):
     put_drawers(palace, [drawer])
     before = one(palace, "select * from drawers"), one(palace, "select max(seq) from drawer_changes")
     assert put_drawers(palace, [drawer]) == Report(unchanged=1)
-    assert (one(palace, "select * from drawers"), one(palace, "select max(seq) from drawer_changes")) == before
+    assert (
+        one(palace, "select * from drawers"),
+        one(palace, "select max(seq) from drawer_changes"),
+    ) == before
 
 
 def test_putting_it_with_other_metadata_updates_it(palace):

@@ -5,13 +5,12 @@ import shutil
 
 import pytest
 
+from building import add, find, make_palace, one, texts
 from datasette_mempalace.drawers import Drawer, delete_drawers, put_drawers
 from datasette_mempalace.errors import MirrorUnavailable
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.scope import Scope
 from datasette_mempalace.vectors import embed_pending
-
-from building import add, find, make_palace, one, texts
 
 DRAWERS = [("the red fox", "w", "r"), ("the blue whale", "w", "s"), ("the green lizard", "v", None)]
 
@@ -87,7 +86,9 @@ def test_the_mirror_of_a_database_restored_from_a_backup_is_filled_anew(palace, 
 
 def test_a_sync_that_was_cut_off_goes_on_from_the_last_acknowledged_change(palace, monkeypatch):
     add(palace, ("a yellow canary",))
-    monkeypatch.setattr(palace.mirror, "_set_position", lambda position: (_ for _ in ()).throw(RuntimeError("killed")))
+    monkeypatch.setattr(
+        palace.mirror, "_set_position", lambda position: (_ for _ in ()).throw(RuntimeError("killed"))
+    )
     with pytest.raises(MirrorUnavailable, match="killed"):
         palace.mirror.sync()
     monkeypatch.undo()

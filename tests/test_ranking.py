@@ -33,7 +33,9 @@ def okapi_by_hand(query, texts):
             frequency = sum(word in other for other in texts)
             count = text.count(word)
             weight = math.log((len(texts) - frequency + 0.5) / (frequency + 0.5) + 1)
-            score += weight * count * 2.5 / (count + 1.5 * (0.25 + 0.75 * len(text) / average)) if count else 0.0
+            score += (
+                weight * count * 2.5 / (count + 1.5 * (0.25 + 0.75 * len(text) / average)) if count else 0.0
+            )
         scores.append(score)
     return scores
 

@@ -24,7 +24,9 @@ def test_what_is_not_given_is_default():
 
 
 def test_case_12_an_empty_text_is_no_filter():
-    request = read(wing="", room=[""], source_file="", since="", before=None, n_results="", max_distance="", next="")
+    request = read(
+        wing="", room=[""], source_file="", since="", before=None, n_results="", max_distance="", next=""
+    )
     assert request == read()
 
 
@@ -33,7 +35,9 @@ def test_wings_may_be_several_and_none_is_a_wing_too():
     assert read(wing=["a", None]).scope.wings == ("a", None)
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "abc", "1000000", "1.5", "1e1", "1_0", "nan", "inf", "٣.٥", ["1", "2"], True])
+@pytest.mark.parametrize(
+    "value", ["0", "-1", "abc", "1000000", "1.5", "1e1", "1_0", "nan", "inf", "٣.٥", ["1", "2"], True]
+)
 def test_case_15_n_results_is_a_whole_number_within_its_limits(value):
     with pytest.raises(BadParameter) as caught:
         read(n_results=value)
@@ -70,7 +74,10 @@ def test_dates_become_moments_in_utc_when_they_name_a_zone():
     assert read(since="2026-04-01T00:00:00Z").scope.since == "2026-04-01 00:00:00"
 
 
-@pytest.mark.parametrize(("name", "value"), [("candidate_strategy", "both"), ("ranking", "best"), ("vector_disabled", "2"), ("facets", "maybe")])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("candidate_strategy", "both"), ("ranking", "best"), ("vector_disabled", "2"), ("facets", "maybe")],
+)
 def test_choices_name_what_is_allowed(name, value):
     with pytest.raises(BadParameter) as caught:
         read(**{name: value})
@@ -110,7 +117,15 @@ def test_ids_narrow_and_an_empty_list_allows_nothing():
 
 
 def test_a_request_goes_back_into_a_url_and_out_again():
-    request = read(wing=["a&b", "日本語"], room__isnull="1", since="2026-04-01", n_results=20, max_distance=0.5, vector_disabled=1, ids=[3])
+    request = read(
+        wing=["a&b", "日本語"],
+        room__isnull="1",
+        since="2026-04-01",
+        n_results=20,
+        max_distance=0.5,
+        vector_disabled=1,
+        ids=[3],
+    )
     pairs = request_parameters(request, SETTINGS)
     again = {}
     for name, value in pairs:

@@ -6,13 +6,12 @@ import pytest
 import sqlite_utils
 from datasette.utils.sqlite import sqlite3
 
+from building import add, column, find, make_palace, one, texts
 from datasette_mempalace import schema
 from datasette_mempalace.drawers import Drawer
 from datasette_mempalace.errors import PalaceNotFound, PalaceReadOnly, PalaceTooNew
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.vectors import count_pending, embed_pending
-
-from building import add, column, find, make_palace, one, texts
 
 
 @pytest.fixture
@@ -62,7 +61,10 @@ def test_drawers_of_an_older_palace_count_as_pending(tmp_path):
 
 
 def test_a_newer_palace_is_refused_and_left_alone(palace):
-    raw(palace, f"insert into _sqlite_migrations(migration_set, name, applied_at) values ('{schema.MIGRATIONS}', 'm999_future', '')")
+    raw(
+        palace,
+        f"insert into _sqlite_migrations(migration_set, name, applied_at) values ('{schema.MIGRATIONS}', 'm999_future', '')",
+    )
     for opening in (Palace.open, Palace.create):
         with pytest.raises(PalaceTooNew, match="m999_future.*upgrade"):
             opening(palace.path)
@@ -121,7 +123,10 @@ def test_a_changed_id_takes_the_vector_away(palace):
 def test_case_21_insert_or_replace_by_plain_sqlite3_neither_breaks_a_search_nor_fools_the_mirror(palace):
     palace.mirror.sync()
     drawer_id = one(palace, "select drawer_id from drawers where id = 1")[0]
-    raw(palace, f"insert or replace into drawers(drawer_id, text, wing) values ('{drawer_id}', 'the grey wolf', 'w')")
+    raw(
+        palace,
+        f"insert or replace into drawers(drawer_id, text, wing) values ('{drawer_id}', 'the grey wolf', 'w')",
+    )
     for query in ("fox", "wolf", "red"):
         assert "the red fox" not in texts(find(palace, query, vector_disabled=1))
     assert texts(find(palace, "wolf", vector_disabled=1)) == ["the grey wolf"]

@@ -39,7 +39,15 @@ def test_equal_texts_have_equal_hashes_and_others_do_not():
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [("/a/b.md", "b.md"), ("C:\\notes\\b.md", "b.md"), ("/a/b/", "b"), ("b", "b"), ("", None), (None, None), ("/", "/")],
+    [
+        ("/a/b.md", "b.md"),
+        ("C:\\notes\\b.md", "b.md"),
+        ("/a/b/", "b"),
+        ("b", "b"),
+        ("", None),
+        (None, None),
+        ("/", "/"),
+    ],
 )
 def test_a_source_is_shown_by_the_last_part_of_its_path(path, name):
     assert source_name(path) == name

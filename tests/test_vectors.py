@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
+from building import column, find, make_palace, one
 from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, Source, put_drawers, put_source, remove_sources
 from datasette_mempalace.embedding import Embedder, find_minilm, within
 from datasette_mempalace.errors import EmbedderMismatch, EmbedderUnavailable
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.vectors import count_pending, embed_pending, read_vectors, remove_orphans
-
-from building import column, find, make_palace, one
 
 
 @pytest.fixture
@@ -36,13 +35,17 @@ def test_vectors_have_unit_length_and_the_models_dimension(palace):
 
 
 def test_a_vector_does_not_depend_on_what_it_is_embedded_with(palace):
-    together = palace.embedder.embed(["a fox in the garden", "b", "a longer text about whales and ships " * 20])
+    together = palace.embedder.embed(
+        ["a fox in the garden", "b", "a longer text about whales and ships " * 20]
+    )
     alone = palace.embedder.embed(["a fox in the garden"])
     assert float(together[0] @ alone[0]) == pytest.approx(1, abs=1e-4)
 
 
 def test_meaning_is_what_the_vectors_hold(palace):
-    cat, kitten, tax = palace.embedder.embed(["a cat on the mat", "a kitten lying on a rug", "quarterly tax report"])
+    cat, kitten, tax = palace.embedder.embed(
+        ["a cat on the mat", "a kitten lying on a rug", "quarterly tax report"]
+    )
     assert cat @ kitten > cat @ tax + 0.3
 
 
@@ -102,7 +105,9 @@ def test_orphans_are_removed(palace):
 def test_case_31_another_embedder_is_refused_with_the_fix_named_and_words_still_search(palace):
     put_drawers(palace, [Drawer("a fox")])
     embed_pending(palace)
-    other = Settings(embedder={"name": "ollama", "config": {"model_name": "x", "url": "http://localhost:1", "timeout": 1}})
+    other = Settings(
+        embedder={"name": "ollama", "config": {"model_name": "x", "url": "http://localhost:1", "timeout": 1}}
+    )
     with pytest.raises(EmbedderMismatch, match="come from the embedding model all-MiniLM-L6-v2"):
         Palace.create(palace.path, other)
     with Palace.open(palace.path, other) as opened:
@@ -117,7 +122,9 @@ def test_case_31_vectors_of_another_length_are_refused(palace, monkeypatch):
     put_drawers(palace, [Drawer("a fox")])
     embed_pending(palace)
     put_drawers(palace, [Drawer("a whale")])
-    monkeypatch.setattr(palace.embedder, "embed", lambda texts, download=False: np.ones((len(texts), 8), np.float32))
+    monkeypatch.setattr(
+        palace.embedder, "embed", lambda texts, download=False: np.ones((len(texts), 8), np.float32)
+    )
     with pytest.raises(EmbedderMismatch, match="384.*8"):
         embed_pending(palace)
     assert pending(palace) == 1

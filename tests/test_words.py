@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from datasette_mempalace.schema import TOKENIZE
 from datasette_mempalace.stop_words import LANGUAGES, stop_words
-from datasette_mempalace.words import find_words, fold, match_all, match_any, mempalace_words, read_query, stem, stems_of
+from datasette_mempalace.words import (
+    find_words,
+    fold,
+    match_all,
+    match_any,
+    mempalace_words,
+    read_query,
+    stem,
+    stems_of,
+)
 
 AWKWARD = ["multi-agent", '"unbal', "C++", "v3.3.6", "don't", "wing:x", "NOT", "*", "(", "", "   ", "a AND", "x OR", "^a", "NEAR(a b)", "{a b}", "-", "col : x", "foo@bar.com", "path/to", "\x00", "a\x00b"]  # fmt: skip
 
@@ -18,7 +27,9 @@ def index():
     connection = sqlite3.connect(":memory:")
     connection.execute(f"create virtual table texts using fts5(text, tokenize = '{TOKENIZE}')")
     connection.execute("create virtual table terms using fts5vocab(texts, row)")
-    connection.execute("insert into texts values ('the multi-agent system: C++, don''t, naïve café, v3.3.6, path/to')")
+    connection.execute(
+        "insert into texts values ('the multi-agent system: C++, don''t, naïve café, v3.3.6, path/to')"
+    )
     return connection
 
 
@@ -37,13 +48,19 @@ def test_any_text_makes_an_expression_that_fts5_takes(text):
     connection.execute("select count(*) from texts where texts match ?", [match_all(text)]).fetchone()
 
 
-@pytest.mark.parametrize("query", ["multi-agent", "C++", "don't", "NAIVE", "cafe", "v3.3.6", "path/to", "the multi-agent"])
+@pytest.mark.parametrize(
+    "query", ["multi-agent", "C++", "don't", "NAIVE", "cafe", "v3.3.6", "path/to", "the multi-agent"]
+)
 def test_what_stands_there_is_found(index, query):
-    assert index.execute("select count(*) from texts where texts match ?", [match_all(query)]).fetchone() == (1,)
+    assert index.execute("select count(*) from texts where texts match ?", [match_all(query)]).fetchone() == (
+        1,
+    )
 
 
 def test_blank_words_match_nothing(index):
-    assert index.execute("select count(*) from texts where texts match ?", [match_all("  ")]).fetchone() == (0,)
+    assert index.execute("select count(*) from texts where texts match ?", [match_all("  ")]).fetchone() == (
+        0,
+    )
 
 
 def test_stems_are_those_of_the_index(index):
@@ -82,7 +99,11 @@ def test_signs_alone_become_substrings():
 
 def test_found_words_are_placed_in_order_without_overlap():
     text = "Classes of a class: 東京の"
-    assert find_words(text, read_query("class 東京")) == [(0, 7, "class"), (13, 18, "class"), (20, 22, "東京")]
+    assert find_words(text, read_query("class 東京")) == [
+        (0, 7, "class"),
+        (13, 18, "class"),
+        (20, 22, "東京"),
+    ]
 
 
 @given(st.text(max_size=80))

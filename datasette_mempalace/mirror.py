@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .drawers import batched
+from .embedding import Vectors
 from .errors import MirrorUnavailable
 from .schema import get_setting, set_setting
-from .vectors import KINDS, Kind, Progress, Vectors, as_matrix
+from .vectors import KINDS, Kind, Progress, as_matrix
 
 if TYPE_CHECKING:
     from .palace import Palace

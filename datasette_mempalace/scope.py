@@ -37,7 +37,8 @@ class Scope:
 
     def without(self, dimension: str) -> Scope:
         """The same scope with the filter on `wing`, `room` or `source_file` taken away."""
-        return replace(self, **{DIMENSIONS[dimension]: ()})
+        emptied: dict[str, Any] = {DIMENSIONS[dimension]: ()}
+        return replace(self, **emptied)
 
     def for_closets(self) -> Scope:
         """The part of the scope that closets can be held against: they have no dates and ids of their own."""

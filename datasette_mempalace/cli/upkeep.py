@@ -43,8 +43,10 @@ def sync(palace: Path, config: Path | None) -> None:
 @config_option
 def status(palace: Path, as_json: bool, config: Path | None) -> None:
     """Tell what PALACE holds and whether it can be searched by meaning."""
+    from ..status import palace_status
+
     with common.open_palace(palace, config) as opened:
-        found = opened.status()
+        found = palace_status(opened)
     click.echo(json.dumps(found, indent=2) if as_json else harmless(_sentences(found)))
 
 

@@ -1,0 +1,70 @@
+"""What a palace holds and whether it can be searched by meaning: counts from SQLite, nothing loaded or opened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import MempalaceError
+from .palace import Palace
+from .schema import applied_migrations, get_setting
+from .vectors import count_pending
+
+_COUNTS = """
+    select count(*) as drawers, count(distinct wing) as wings, count(distinct source_file) as sources,
+    (select count(*) from (select distinct wing, room from drawers where room is not null)) as rooms,
+    (select count(*) from closets) as closets, (select count(*) from drawer_vectors) as vectors,
+    (select coalesce(max(seq), 0) from drawer_changes) as changes,
+    min(filed_at) as first_filed, max(filed_at) as last_filed
+    from drawers
+"""
+
+
+def palace_status(palace: Palace) -> dict[str, Any]:
+    """The state of a palace, of plain JSON types.
+
+    Args:
+        palace: the palace.
+    Returns:
+        path, read_only, schema_version, counts (drawers, closets, wings, rooms, sources, vectors, pending_vectors,
+        changes), first_filed and last_filed, embedder {model, dimension, available, reason} and
+        mirror {state, position, path, reason}; the mirror's state is "in step", "behind" or "none".
+    """
+    with palace.reader() as connection:
+        cursor = connection.execute(_COUNTS)
+        counts = dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
+        pending = count_pending(connection)
+        dimension = get_setting(connection, "embedding_dimension")
+        model = get_setting(connection, "embedding_model")
+        position = int(get_setting(connection, "mirror_position") or -1)
+        version = applied_migrations(connection)[-1]
+    return {
+        "path": palace.path,
+        "read_only": palace.read_only,
+        "schema_version": version,
+        **counts,
+        "pending_vectors": pending,
+        "embedder": _embedder(palace, model, int(dimension) if dimension else None),
+        "mirror": _mirror(palace, position, counts["changes"]),
+    }
+
+
+def _embedder(palace: Palace, model: str | None, dimension: int | None) -> dict[str, Any]:
+    try:
+        reason = palace.embedder.missing()
+    except MempalaceError as error:
+        reason = error.message
+    return {"model": model, "dimension": dimension, "available": reason is None, "reason": reason}
+
+
+def _mirror(palace: Palace, position: int, changes: int) -> dict[str, Any]:
+    path, reason = palace.mirror_path, None
+    if position < 0 or not path.is_dir():
+        state, reason = (
+            "none",
+            "it has not been filled yet, or its folder is gone; search reads SQLite meanwhile",
+        )
+    elif position < changes:
+        state, reason = "behind", f"{changes - position:,} changes to go"
+    else:
+        state = "in step"
+    return {"state": state, "position": position, "path": str(path), "reason": reason}

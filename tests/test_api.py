@@ -6,6 +6,7 @@ import json
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+
 from conftest import LONG, ODD_WINGS
 
 PALACE = "/palace/-/mempalace"

@@ -4,11 +4,11 @@ import re
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
-from conftest import LONG, ODD_WINGS
-from pages import Page
 
+from conftest import LONG, ODD_WINGS
 from datasette_mempalace.compat import IS_ONE
 from datasette_mempalace.registry import is_palace_database
+from pages import Page
 
 PALACE = "/palace/-/mempalace"
 

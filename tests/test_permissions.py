@@ -1,6 +1,9 @@
 """Who may see a palace: those who may see both its database and its table of drawers, on every face alike."""
 
+import sqlite3
+
 import pytest
+
 from pages import Page
 
 PALACE = "/palace/-/mempalace"
@@ -90,8 +93,6 @@ async def test_sql_link_only_for_those_who_may_run_sql(make_datasette, palace_pa
 
 
 async def test_denied_says_nothing_about_being_a_palace(make_datasette, palace_path, tmp_path):
-    import sqlite3
-
     sqlite3.connect(tmp_path / "plain.db").execute("create table t(x)").connection.close()
     closed = {"allow": ROOT}
     datasette = make_datasette(
@@ -101,3 +102,29 @@ async def test_denied_says_nothing_about_being_a_palace(make_datasette, palace_p
     assert [answer.status_code for answer in answers] == [403, 403]
     said = [answer.json()["error"].replace("plain", "palace") for answer in answers]
     assert said[0] == said[1]
+
+
+async def test_a_denied_database_shows_none_of_its_tables(make_datasette, palace_path):
+    datasette = make_datasette(palace_path, config={"databases": {"palace": {"allow": ROOT}}})
+    await datasette.invoke_startup()
+    tables = await datasette.get_database("palace").table_names()
+    assert {"drawers", "drawers_fts", "drawers_fts_data", "closets", "drawer_vectors"} <= set(tables)
+    for table in tables:
+        assert (await datasette.client.get(f"/palace/{table}.json")).status_code == 403, table
+
+
+async def test_another_database_cannot_search_a_palace(make_datasette, palace_path, tmp_path):
+    sqlite3.connect(tmp_path / "public.db").execute("create table t(x)").connection.close()
+    datasette = make_datasette(palace_path, tmp_path / "public.db", memory=True, crossdb=True)
+    await datasette.invoke_startup()
+    sql = "select mempalace_search('token')"
+    for database in ("public", "_memory"):
+        with pytest.raises(sqlite3.OperationalError, match="no such function"):
+            await datasette.get_database(database).execute(sql)
+    assert (await datasette.get_database("palace").execute(sql)).first()[0].startswith("[{")
+
+
+async def test_the_tables_own_search_finds_only_what_it_should(served):
+    for words, found in (("zzz", False), ("token", True)):
+        response = await served.client.get(f"/palace/drawers.json?_search={words}&_shape=array")
+        assert bool(response.json()) is found

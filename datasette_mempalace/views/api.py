@@ -49,7 +49,7 @@ async def search_csv(request: Any, datasette: Any) -> Any:
     headers = cors_headers(datasette)
     try:
         database, palace = await palace_of(datasette, request)
-        asked = replace(_asked(request, palace), facets=False)
+        asked = replace(_asked(request, palace), facets=False, context=False)
         answer = await run(datasette, run_search, palace, asked)
     except MempalaceError as error:
         return Response.text(error.message + "\n", status=error.status, headers=headers)

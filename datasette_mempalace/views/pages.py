@@ -82,7 +82,7 @@ async def palace_page(request: Any, datasette: Any) -> Any:
 
 
 async def _show_hits(datasette: Any, palace: Palace, asked: SearchRequest, links: Links) -> dict[str, Any]:
-    answer = await run(datasette, run_search, palace, replace(asked, facets=True))
+    answer = await run(datasette, run_search, palace, replace(asked, facets=True, context=False))
     add_urls(answer, links)
     context = search_context(answer, links, asked)
     context["sql_url"] = sql_path(datasette, links.database, asked, links.pairs)

@@ -80,7 +80,6 @@ def hit_view(hit: dict[str, Any], answer: dict[str, Any], links: Links) -> dict[
         "parts": parts(hit["snippet"]),
         "copies": copies[:COPIES],
         "more_copies": copies[COPIES:],
-        "context": hit["context"] if hit["context"] and hit["context"] != hit["text"] else None,
         "scores": scores(hit, answer),
         "found": found(hit),
         "words_found": hit["words_found"],

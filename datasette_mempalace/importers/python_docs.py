@@ -62,23 +62,24 @@ LIBRARY_MODULES = (
     "abc", "argparse", "ast", "asyncio.events", "asyncio.futures", "asyncio.locks", "asyncio.queues",
     "asyncio.runners", "asyncio.streams", "asyncio.subprocess", "asyncio.taskgroups", "asyncio.tasks",
     "asyncio.timeouts", "base64", "bisect", "calendar", "collections", "concurrent", "configparser",
-    "contextlib", "copy", "csv", "dataclasses", "datetime", "difflib", "dis", "email.generator", "email.header",
-    "email.message", "email.mime", "email.parser", "email.utils", "enum", "fnmatch", "fractions", "functools",
-    "getpass", "glob", "graphlib", "gzip", "hashlib", "heapq", "hmac", "html.parser", "http.client",
-    "http.cookies", "http.server", "importlib.resources", "importlib.util", "inspect", "io", "ipaddress",
-    "json", "logging.__init__", "logging.config", "multiprocessing.context", "multiprocessing.managers",
-    "multiprocessing.pool", "multiprocessing.process", "multiprocessing.shared_memory", "operator", "os",
-    "pathlib", "pickle", "plistlib", "pprint", "queue", "random", "re", "sched", "secrets", "selectors",
-    "shelve", "shlex", "shutil", "socket", "sqlite3", "statistics", "string", "subprocess", "tempfile",
-    "textwrap", "threading", "timeit", "tokenize", "tomllib", "traceback", "typing", "unittest.case",
-    "unittest.mock", "urllib", "uuid", "warnings", "weakref", "xml.etree", "zipfile", "zoneinfo",
+    "contextlib", "copy", "csv", "dataclasses", "datetime", "difflib", "dis", "email.message",
+    "email.utils", "enum", "fnmatch", "fractions", "functools", "getpass", "glob", "graphlib", "gzip",
+    "hashlib", "heapq", "hmac", "html.parser", "http.client", "http.cookies", "importlib.util", "io",
+    "json", "logging.__init__", "logging.config", "multiprocessing.context", "multiprocessing.pool",
+    "multiprocessing.process", "multiprocessing.shared_memory", "operator", "os", "pathlib", "pickle",
+    "plistlib", "pprint", "queue", "random", "re", "sched", "secrets", "selectors", "shelve", "shlex",
+    "shutil", "socket", "sqlite3", "statistics", "string", "subprocess", "tempfile", "textwrap",
+    "threading", "timeit", "tokenize", "tomllib", "traceback", "typing", "unittest.case", "urllib", "uuid",
+    "warnings", "weakref", "xml.etree", "zoneinfo",
 )  # fmt: skip
 # Modules written in C have no source to read. Importing these does nothing but define them.
 C_MODULES = ("array", "builtins", "cmath", "itertools", "math", "struct", "time", "zlib")
 # Where a module's Python source lies when the module itself only fetches it.
 _WRITTEN_IN = {"datetime": "_pydatetime"}
 # Tests, and what only the packages themselves use.
-_SKIPPED_PARTS = frozenset({"test", "tests", "__pycache__", "__main__.py", "_abc.py"})
+_SKIPPED_PARTS = frozenset(
+    {"test", "tests", "__pycache__", "__main__.py", "_abc.py", "_compiler.py", "_constants.py"}
+)
 _HEADING = re.compile(r"^(?P<title>\S.*)\n(?P<rule>([*=\-~^])\3{2,})\n+", re.MULTILINE)
 _TITLE_WIDTH = 100
 

@@ -56,7 +56,8 @@ class Keeper:
 
     def _keep(self, palace: Palace) -> None:
         try:
-            keep_in_step(palace, self._seen)
+            if not keep_in_step(palace, self._seen):
+                self._wait_until[palace.path] = time.monotonic() + RETRY_SECONDS
         except MempalaceError as error:
             logger.warning("%s: %s", palace.path, error.message)
             self._wait_until[palace.path] = time.monotonic() + RETRY_SECONDS
@@ -65,19 +66,21 @@ class Keeper:
             self._wait_until[palace.path] = time.monotonic() + RETRY_SECONDS
 
 
-def keep_in_step(palace: Palace, seen: dict[str, int]) -> None:
+def keep_in_step(palace: Palace, seen: dict[str, int]) -> bool:
     """One round for one palace: nothing unless its change log has grown since the last.
 
     Args:
         palace: the palace.
         seen: the last change seen of each palace by path; brought up to date.
+    Returns:
+        whether the mirror is this process's to keep; another one's is looked at again later.
     Raises:
         MempalaceError: when the model or the mirror fails.
     """
     with palace.reader() as connection:
         last = int(connection.execute("select coalesce(max(seq), 0) from drawer_changes").fetchone()[0])
         if seen.get(palace.path) == last:
-            return
+            return True
         pending = count_pending(connection)
     if palace.settings.warm_up and palace.embedder.missing() is None:
         palace.embedder.load()
@@ -86,8 +89,9 @@ def keep_in_step(palace: Palace, seen: dict[str, int]) -> None:
             embed_pending(palace, download=False)
         remove_orphans(palace)
     report = palace.mirror.sync()
-    if report.skipped_reason is None:
-        # What this round itself has logged comes next round, which then finds nothing left to do.
-        seen[palace.path] = last
-    else:
-        raise MempalaceError(report.skipped_reason)
+    if report.skipped_reason is not None:
+        logger.info("%s", report.skipped_reason)
+        return False
+    # What this round itself has logged comes next round, which then finds nothing left to do.
+    seen[palace.path] = last
+    return True

@@ -175,7 +175,7 @@ class Mirror:
             lock.acquire(timeout=0)
         except Timeout:
             raise MirrorUnavailable(
-                f"Another process owns the mirror in {self.path}: it will mirror what was changed here."
+                f"Another process or server owns the mirror in {self.path}: it will mirror what was changed here."
             ) from None
         except OSError as error:
             raise MirrorUnavailable(f"The mirror's folder {self.path} cannot be used: {error}.") from error

@@ -176,7 +176,7 @@ def test_case_36_one_process_owns_the_mirror_and_others_still_search_and_write(p
     process.start()
     reason, found = answers.get(timeout=60)
     process.join(timeout=60)
-    assert "Another process owns the mirror" in reason
+    assert "owns the mirror" in reason
     assert found == ["the red fox"]
     assert texts(find(palace, "another process", n_results=1)) == ["written by another process"]
     assert palace.mirror.sync().upserted == 1

@@ -151,6 +151,14 @@ def test_import_from_standard_input(tmp_path):
     )
 
 
+def test_import_says_that_it_replaced_drawers(tmp_path):
+    path = tmp_path / "p.db"
+    assert "--id-prefix" not in run("import", path, "-", input="id,text\n1,one\n").stderr
+    assert "--id-prefix" in run("import", path, "-", input="id,text\n1,two\n").stderr
+    assert run("import", path, "-", "--id-prefix", "b-", input="id,text\n1,three\n").exit_code == 0
+    assert drawers(path, "drawer_id, text") == [("1", "two"), ("b-1", "three")]
+
+
 def test_import_shows_only_the_first_bad_rows(tmp_path):
     (tmp_path / "a.ndjson").write_text("{\n" * 80)
     result = run("import", tmp_path / "p.db", tmp_path / "a.ndjson")

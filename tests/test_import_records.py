@@ -265,6 +265,44 @@ def test_dates(palace):
     ]
 
 
+@pytest.mark.parametrize(
+    "date", [2020, 20260314, "20260314", "202603141530", 202603141530, -5, 0, "2020", 1e18]
+)
+def test_a_number_that_is_no_clock_stays_as_it_is(palace, date):
+    _, bad = put(palace, json.dumps([{"text": "x", "date": date}]))
+    assert not bad
+    assert rows(palace, "filed_at") == [(str(date),)]
+
+
+def test_whole_numbers(palace):
+    given = [3, "3", "3.0", 3.0, "", None, "x", 3.5, 1e300, True, [3], 10**400]
+    _, bad = put(
+        palace, json.dumps([{"text": str(at), "chunk_index": value} for at, value in enumerate(given)])
+    )
+    assert rows(palace, "chunk_index") == [(3,), (3,), (3,), (3,), (None,), (None,)]
+    assert len(bad) == 6
+
+
+def test_names_of_columns_may_be_written_in_any_way(palace):
+    put(
+        palace,
+        '[{"Text": "x", "drawerID": "d", "sourceFile": "/s", "Created At": "2026-01-01", "chunk-index": 1}]',
+    )
+    assert rows(palace, "drawer_id, source_file, filed_at, chunk_index") == [("d", "/s", "2026-01-01", 1)]
+    assert metadata(palace) == [{}]
+
+
+def test_metadata_may_be_deep_but_not_bottomless(palace):
+    deep, deeper = 1, 1
+    for _ in range(50):
+        deep = [deep]
+    for _ in range(400):
+        deeper = {"a": [deeper]}
+    _, bad = put(palace, json.dumps([{"text": "deep", "x": deep}, {"text": "deeper", "x": deeper}]))
+    assert rows(palace, "text") == [("deep",)]
+    assert [row.reason for row in bad] == ["nested too deeply"]
+
+
 def test_names_of_wings_and_rooms_are_any_text(palace):
     names = ["café-notes", "日本語", "O'Brien", "a/b", '"; drop', " ", "\u202eabc", "2024"]
     put(palace, json.dumps([{"text": str(i), "wing": name, "room": name} for i, name in enumerate(names)]))

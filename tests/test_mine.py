@@ -123,6 +123,7 @@ def test_what_is_left_out_is_counted_with_its_reason(palace, folder, tmp_path, m
             "cache/CACHEDIR.TAG": "Signature: 8a477f597d28d172789f06886806bc55\n",
             "cache/x.txt": "cached",
             ".git/config": "[core]",
+            "worktree/.git": "gitdir: elsewhere",
         },
     )
     (folder / "link.md").symlink_to(tmp_path / "outside.md")
@@ -139,7 +140,7 @@ def test_what_is_left_out_is_counted_with_its_reason(palace, folder, tmp_path, m
         "empty": 2,
         "larger than --max-bytes": 1,
         "may hold secrets": 2,
-        "made by a tool": 5,
+        "made by a tool": 6,
         "symbolic link": 1,
         "not a regular file": 2,
     }
@@ -343,6 +344,18 @@ def test_without_a_model_the_texts_are_stored_and_the_rest_goes_on(palace, folde
     done = mine(palace, folder)
     assert sources(palace, folder) == ["a.md", "c.md"]
     assert "no model" in done.problem.message
+
+
+def test_a_file_can_be_put_together_from_its_drawers(palace, folder):
+    text = "# Heading\r\n\r\n" + LONG + "\n\tdef code():\n" + "x" * 3000 + " 日本語 " * 300 + "end"
+    write(folder, {"a.md": text})
+    mine(palace, folder)
+    with palace.reader() as connection:
+        query = "select text, json_extract(metadata, '$.char_start') from drawers order by chunk_index"
+        joined = ""
+        for piece, start in connection.execute(query):
+            joined = joined[:start] + piece
+    assert joined == text
 
 
 def test_a_folder_that_is_none(palace, folder, tmp_path):

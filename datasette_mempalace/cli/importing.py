@@ -74,6 +74,8 @@ def import_(
         bars.close()
         shown.tell()
         click.echo(_sentence(done))
+        if done.report.updated:
+            note("Updated drawers had the same ids; --id-prefix keeps files apart whose ids are alike.")
         working.finish(opened, bars)
     if done.bad_rows:
         raise click.exceptions.Exit(FAILED)

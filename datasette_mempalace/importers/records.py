@@ -38,7 +38,9 @@ NAMES: dict[str, tuple[str, ...]] = {
     "content_date": ("content_date",),
 }
 _DATES = frozenset({"filed_at", "authored_at", "content_date"})
-_MILLISECONDS = 100_000_000_000  # as seconds this is the year 5138: a greater number counts milliseconds
+_CLOCK = re.compile(r"[0-9]{10}(\.[0-9]+)?|[0-9]{13}")  # seconds or milliseconds since 1970, as text
+_LARGEST = 2**53
+_DEEPEST = 100
 
 
 @dataclass
@@ -248,13 +250,15 @@ class RecordReader:
         self.replaced += replaced
         return cleaned
 
-    def _clean_deep(self, value: Any) -> Any:
+    def _clean_deep(self, value: Any, depth: int = 0) -> Any:
+        if depth > _DEEPEST:
+            raise _Unusable("nested too deeply")
         if isinstance(value, str):
             return self._clean(value)
         if isinstance(value, dict):
-            return {self._clean(str(key)): self._clean_deep(item) for key, item in value.items()}
+            return {self._clean(str(key)): self._clean_deep(item, depth + 1) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._clean_deep(item) for item in value]
+            return [self._clean_deep(item, depth + 1) for item in value]
         if isinstance(value, float) and not math.isfinite(value):  # 1e999: JSON knows no infinity
             return str(value)
         return value
@@ -283,8 +287,9 @@ def _short(text: str) -> int:
 
 
 def _plain(name: object) -> str:
-    """A column's name without what people vary: "Source File" and "source-file" are source_file."""
-    return re.sub(r"[\s\-]+", "_", str(name).strip().lower())
+    """A column's name without what people vary: "Source File", "source-file" and "sourceFile" are source_file."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name).strip())
+    return re.sub(r"[\s\-_]+", "_", parted).lower()
 
 
 def _is_blank(value: Any) -> bool:
@@ -305,26 +310,29 @@ def _kind(value: Any) -> str:
 
 
 def _whole(value: Any) -> int | None:
+    if value == "":
+        return None
     try:
         if isinstance(value, (bool, dict, list)) or (number := float(value)) != int(number):
             raise ValueError
+        if abs(number) > _LARGEST:
+            raise OverflowError
     except (ValueError, OverflowError):
-        if value == "":
-            return None
         raise _Unusable(f"chunk_index: {str(value)[:40]!r} is not a whole number") from None
-    return int(value)
+    return int(number)
 
 
 def _date(name: str, value: Any) -> str | None:
-    """A date as text; a number counts seconds or milliseconds since 1970."""
+    """A date as text; a number that counts seconds or milliseconds since 1970 becomes one, any other stays as it is."""
+    number = value
     if isinstance(value, str):
-        if not re.fullmatch(r"\d{9,13}(\.\d+)?", value):
+        if not _CLOCK.fullmatch(value):
             return value or None
-        value = float(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        number = float(value)
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise _Unusable(f"{name}: it is {_kind(value)}, not a date")
-    try:
-        seconds = value / 1000 if abs(value) >= _MILLISECONDS else value
-        return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
-    except (ValueError, OverflowError, OSError):
-        raise _Unusable(f"{name}: {value} is not a time in seconds or milliseconds since 1970") from None
+    if 1e8 <= number < 1e11:  # seconds, 1973 to 5138; a smaller number is a year, or a day without hyphens
+        return datetime.fromtimestamp(number, timezone.utc).isoformat()
+    if 1e12 <= number < 1e14:  # milliseconds, from 2001
+        return datetime.fromtimestamp(number / 1000, timezone.utc).isoformat()
+    return str(value)

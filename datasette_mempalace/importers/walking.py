@@ -27,6 +27,7 @@ BAD_NAME = "its name is not valid text"
 _TOOL_FOLDERS = frozenset({".git", ".hg", ".svn", ".bzr", "node_modules", "bower_components", "__pycache__"})
 _TOOL_FILES = frozenset(
     {
+        ".git",  # a worktree's or submodule's
         "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "poetry.lock", "uv.lock",
         "pdm.lock", "Pipfile.lock", "Cargo.lock", "composer.lock", "Gemfile.lock", "go.sum", "flake.lock", ".DS_Store",
     }
@@ -173,7 +174,7 @@ class _Rules:
 
     def decide(self, path: str, is_folder: bool) -> bool | None:
         """True to ignore, False to take back an outer rule, None for no opinion."""
-        relative = os.path.relpath(path, self.folder).replace(os.sep, "/")
+        relative = path[len(self.folder.rstrip(os.sep)) + 1 :].replace(os.sep, "/")
         return self.spec.check_file(relative + "/" if is_folder else relative).include
 
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from .errors import MirrorUnavailable
 from .palace import Palace
-from .ranking import clamp_distance
 from .scope import Scope
 from .vectors import Kind, as_matrix, read_vectors
 
@@ -77,7 +76,8 @@ def true_distances(
 ) -> dict[int, float]:
     """The cosine distances between a query and stored vectors; ids without a vector of its length are left out."""
     known, matrix = read_vectors(connection, kind, ids)
-    return _distances(known, matrix, vector)
+    distances = _distances(matrix, vector)
+    return {row_id: float(distance) for row_id, distance in zip(known, distances, strict=False)}
 
 
 def _through_chroma(
@@ -131,18 +131,21 @@ def _exact(
     cursor = connection.execute(f"select id, vector from {kind}_vectors {narrowed}", parameters)
     best: dict[int, float] = {}
     while rows := cursor.fetchmany(ROWS):
-        best.update(_distances(*as_matrix(rows), vector))
+        ids, matrix = as_matrix(rows)
+        distances = _distances(matrix, vector)
+        nearest_rows = np.lexsort((ids[: len(distances)], distances))[:limit]
+        best.update({ids[row]: float(distances[row]) for row in nearest_rows})
         best = _best(best, limit)
     return best
 
 
-def _distances(ids: list[int], matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> dict[int, float]:
-    if not ids or matrix.shape[1] != vector.shape[0]:
-        return {}
-    products = matrix.astype(np.float64) @ vector.astype(np.float64)
-    return {
-        row_id: clamp_distance(1.0 - float(product)) for row_id, product in zip(ids, products, strict=True)
-    }
+def _distances(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Cosine distances of the rows of a matrix, clamped as `ranking.clamp_distance` does; none where lengths differ."""
+    if not matrix.size or matrix.shape[1] != vector.shape[0]:
+        return np.zeros(0)
+    # einsum, not a BLAS product: its sums do not depend on how many rows are multiplied together.
+    products = np.einsum("ij,j->i", matrix, vector, dtype=np.float64)
+    return np.clip(np.round(1.0 - products, 7), 0.0, 2.0)
 
 
 def _best(distances: dict[int, float], limit: int) -> dict[int, float]:

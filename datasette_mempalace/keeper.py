@@ -16,6 +16,7 @@ from .vectors import count_pending, embed_pending, remove_orphans
 
 logger = logging.getLogger(__name__)
 
+LOOK_SECONDS = 2.0  # how soon a palace that was opened meanwhile gets its first turn
 RETRY_SECONDS = 30.0
 
 
@@ -47,23 +48,22 @@ class Keeper:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            pause = 2.0
+            pause = LOOK_SECONDS
             for palace in list(self._palaces()):
                 pause = min(pause, palace.settings.sync_seconds)
                 if not self._stop.is_set() and time.monotonic() >= self._wait_until.get(palace.path, 0.0):
-                    self._keep(palace)
+                    self._wait_until[palace.path] = time.monotonic() + self._keep(palace)
             self._stop.wait(pause)
 
-    def _keep(self, palace: Palace) -> None:
+    def _keep(self, palace: Palace) -> float:
+        """Keep one palace in step; returns the seconds until its next turn."""
         try:
-            if not keep_in_step(palace, self._seen):
-                self._wait_until[palace.path] = time.monotonic() + RETRY_SECONDS
+            return palace.settings.sync_seconds if keep_in_step(palace, self._seen) else RETRY_SECONDS
         except MempalaceError as error:
             logger.warning("%s: %s", palace.path, error.message)
-            self._wait_until[palace.path] = time.monotonic() + RETRY_SECONDS
         except Exception:  # a palace that fails must not end the thread that keeps the others
             logger.exception("keeping %s in step failed; next try in %s seconds", palace.path, RETRY_SECONDS)
-            self._wait_until[palace.path] = time.monotonic() + RETRY_SECONDS
+        return RETRY_SECONDS
 
 
 def keep_in_step(palace: Palace, seen: dict[str, int]) -> bool:

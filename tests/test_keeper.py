@@ -51,6 +51,21 @@ def test_what_plain_sql_writes_is_embedded_and_mirrored(palace):
     assert answer["results"][0]["found_by"] == ["vector"]
 
 
+def test_sync_seconds_is_kept_to(tmp_path, monkeypatch):
+    turns = []
+    monkeypatch.setattr("datasette_mempalace.keeper.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(
+        "datasette_mempalace.keeper.keep_in_step", lambda palace, seen: turns.append(palace) or True
+    )
+    with make_palace(tmp_path / "p.db", settings=Settings(sync_seconds=60)) as palace:
+        keeper = Keeper(lambda: [palace])
+        keeper.start()
+        wait_for(lambda: turns)
+        time.sleep(0.3)
+        keeper.stop()
+    assert len(turns) == 1
+
+
 def test_a_round_without_changes_does_nothing(palace, monkeypatch):
     seen = {}
     keep_in_step(palace, seen)

@@ -7,6 +7,7 @@ downloaded before. Any other name is one of Chroma's registered embedding functi
 from __future__ import annotations
 
 import importlib.util
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ SAME_MODEL = {"default": DEFAULT_EMBEDDER, "onnx_mini_lm_l6_v2": DEFAULT_EMBEDDE
 MAX_TOKENS = 256
 BATCH = 8
 REMEMBERED_QUERIES = 256
+_SECRET = re.compile(r"(key|token|secret|password)$", re.IGNORECASE)
 
 
 class Model(Protocol):
@@ -58,6 +60,11 @@ class Embedder:
         """The model's identity: equal identities mean vectors that can be compared."""
         chosen = self.config.get("model_name") or self.config.get("model")
         return f"{self.name}/{chosen}" if chosen else self.name
+
+    @property
+    def public_config(self) -> dict[str, Any]:
+        """The settings that may be written down where others read them: without keys, tokens and passwords."""
+        return {key: value for key, value in self.config.items() if not _SECRET.search(key)}
 
     @property
     def is_local(self) -> bool:

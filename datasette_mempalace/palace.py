@@ -253,7 +253,7 @@ class Palace:
         with self.writer() as connection:
             if schema.get_setting(connection, "embedding_model") is None:
                 embedder = embedder_from(self.settings.embedder)
-                named = {"name": embedder.name, "config": embedder.config}
+                named = {"name": embedder.name, "config": embedder.public_config}
                 schema.set_setting(connection, "embedder", json.dumps(named))
                 schema.set_setting(connection, "embedding_model", embedder.model)
         _ = self.embedder

@@ -175,3 +175,13 @@ def test_an_error_of_the_model_is_told():
 
     with pytest.raises(EmbedderUnavailable, match="no key"):
         within(5, broken, "The model")
+
+
+def test_no_key_is_written_into_the_palace(tmp_path):
+    config = {"model_name": "m", "api_key": "sk-1234", "api_key_env_var": "THE_KEY"}
+    settings = Settings(embedder={"name": "openai", "config": config})
+    with Palace.create(tmp_path / "p.db", settings) as palace:
+        assert palace.embedder.config == config
+    assert b"sk-1234" not in (tmp_path / "p.db").read_bytes()
+    with Palace.open(tmp_path / "p.db") as palace:
+        assert palace.embedder.config == {"model_name": "m", "api_key_env_var": "THE_KEY"}

@@ -6,7 +6,7 @@ import socket
 import stat
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from datasette_mempalace.drawers import Drawer, Source, put_drawers, put_source
@@ -393,6 +393,7 @@ def test_a_file_without_permission(folder):
     st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]),
 )
 def test_any_text_is_read_as_it_is(tmp_path_factory, text, encoding):
+    assume(not text.startswith("\0"))  # UTF-16's mark and a NUL are UTF-32's mark
     file = tmp_path_factory.getbasetemp() / "any.txt"
     file.write_bytes(text.encode(encoding))
     try:

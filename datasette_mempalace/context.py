@@ -53,7 +53,8 @@ def read_passage(
     ).fetchall()
     if len(rows) <= 1:
         return None
-    counts = [sum(word in text.lower() for word in words) for _, text in rows]
+    different = set(words)
+    counts = [sum(word in text.lower() for word in different) for _, text in rows]
     middle = counts.index(max(counts))
     near = rows[max(0, middle - 1) : middle + 2]
     pieces = tuple(text for _, text in near)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from . import ranking
 from .closets import PREVIEW, closet_words, has_pointer
-from .context import Passage, read_passage
+from .context import MAX_CHARACTERS, Passage, read_passage
 from .lexical import lexical_candidates, palace_statistics
 from .nearest import nearest, true_distances
 from .palace import Palace
@@ -25,6 +25,8 @@ from .scope import Scope
 from .words import QueryWords, mempalace_words, stems_of
 
 MULTIPLE = 3
+# MemPalace rounds distances before it fuses them, which decides some close calls.
+MEMPALACE_DECIMALS = 4
 
 
 @dataclass
@@ -208,9 +210,9 @@ def add_context(search: Search, candidates: list[Candidate]) -> None:
 
 def score(search: Search, candidates: list[Candidate]) -> None:
     """BM25, fusion and order: candidates are sorted in place, best first."""
-    started, settings = time.perf_counter(), search.palace.settings
-    if search.request.ranking == "mempalace":
-        query = mempalace_words(search.request.query)
+    started, request, settings = time.perf_counter(), search.request, search.palace.settings
+    if request.ranking == "mempalace":
+        query = mempalace_words(request.query)
         scores = ranking.bm25_scores(query, [mempalace_words(_mempalace_text(item)) for item in candidates])
     else:
         words = search.words
@@ -219,6 +221,8 @@ def score(search: Search, candidates: list[Candidate]) -> None:
         scores = ranking.bm25_scores((*words.stems, *words.substrings), texts, statistics)
     for candidate, raw, share in zip(candidates, scores, ranking.shares(scores), strict=True):
         distance = candidate.effective_distance if settings.closet_boost_in_score else candidate.distance
+        if request.ranking == "mempalace" and distance is not None:
+            distance = round(distance, MEMPALACE_DECIMALS)
         candidate.bm25_score, candidate.bm25_share = raw, share
         candidate.score = (
             share
@@ -255,7 +259,9 @@ def _read_closets(connection: Any, ids: list[int]) -> dict[int, tuple[str | None
 
 def _mempalace_text(candidate: Candidate) -> str:
     """What MemPalace scores: the passage in place of the drawer, its chunks joined as they are."""
-    return "\n\n".join(candidate.passage.pieces) if candidate.passage else candidate.row["text"]
+    if candidate.passage is None:
+        return str(candidate.row["text"])
+    return "\n\n".join(candidate.passage.pieces)[:MAX_CHARACTERS]
 
 
 def _stems_and_substrings(text: str, words: QueryWords) -> list[str]:

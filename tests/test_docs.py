@@ -1,0 +1,338 @@
+"""The documentation is true: what exists is described, what is described exists, and the examples run."""
+
+import json
+import re
+import shlex
+import subprocess
+import textwrap
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlencode
+
+import pytest
+from click.testing import CliRunner
+
+from conftest import LONG
+from datasette_mempalace.cli import mempalace, register
+from datasette_mempalace.config import Settings, read_settings
+from datasette_mempalace.request import PARAMETERS
+from datasette_mempalace.sql_functions import register as register_functions
+from datasette_mempalace.views.api import CSV_COLUMNS
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+DOCS = {path.name: path.read_text("utf-8") for path in [README, *sorted((ROOT / "docs").glob("*.md"))]}
+PACKAGE = ROOT / "datasette_mempalace"
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
+# Values for the parameters of the SQL examples; the sample palace has hits for them.
+VALUES = {
+    "q": "login token", "also": "password", "words": "login token", "wing": "acme-app", "room": "", "n_results": "5",
+    "since": "2026-01-01",
+}  # fmt: skip
+
+if "mine" not in mempalace.commands:
+    register(SimpleNamespace(add_command=lambda command: None))
+
+
+def blocks(language, *names):
+    """The code blocks of a language, each as a test parameter named after its document."""
+    return [
+        pytest.param(textwrap.dedent(match["code"]), id=f"{name}-{number}")
+        for name in names or DOCS
+        for number, match in enumerate(FENCE.finditer(DOCS[name]), 1)
+        if match["language"] == language
+    ]
+
+
+def section(name, heading):
+    """The part of a document under a heading, up to the next one of that level."""
+    level = heading.split(" ")[0]
+    found = re.search(rf"^{re.escape(heading)}$(.*?)(?=^{level} |\Z)", DOCS[name], re.MULTILINE | re.DOTALL)
+    assert found, f"{name} has no heading {heading!r}"
+    return found[1]
+
+
+def first_cells(text):
+    """What stands in code in the first cells of a section's tables."""
+    cells = re.findall(r"^\| ((?:[^|\\]|\\\|)*?) \|", text, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+
+
+def in_code(text):
+    """Everything that stands in code, word by word."""
+    return {word for part in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"[\w.-]+", part)}
+
+
+# Settings
+
+
+def as_written(default):
+    """A default as YAML has it."""
+    if default is None:
+        return "none"
+    value = list(default) if isinstance(default, tuple) else default
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+
+
+def test_every_setting_is_described_with_its_default():
+    described = section("configuration.md", "## All settings")
+    settings = {
+        field.name: getattr(Settings(), field.name) for field in fields(Settings) if field.name != "given"
+    }
+    for name, default in settings.items():
+        assert f"| `{name}` | {as_written(default)} |" in described
+    assert first_cells(described) == set(settings)
+
+
+@pytest.mark.parametrize("code", blocks("yaml"))
+def test_settings_in_examples_are_allowed(code):
+    import yaml
+
+    content = yaml.safe_load(code)
+    for part in [content, *content.get("databases", {}).values()]:
+        read_settings(part.get("plugins", {}).get("datasette-mempalace"))
+
+
+# The HTTP API
+
+
+def test_every_parameter_is_described():
+    assert first_cells(section("api.md", "## Parameters")) == set(PARAMETERS)
+
+
+QUESTIONS = [
+    {"q": "lighthouse keeper lamp"},
+    {"q": LONG},
+    {"q": "tokne", "wing": "acme-ap", "vector_disabled": 1},
+]
+
+
+@pytest.fixture
+async def answers(served):
+    """Answers that have every key between them."""
+    found = []
+    for question in QUESTIONS:
+        response = await served.client.get(f"/palace/-/mempalace.json?{urlencode(question)}")
+        assert response.status_code == 200, response.text
+        found.append(response.json())
+    assert any(hit["also_in"] for hit in found[1]["results"])
+    assert any(hit["context"] for hit in found[0]["results"])
+    assert found[2]["unknown_words"]
+    assert found[2]["did_you_mean"]
+    return found
+
+
+def keys_in(value, *without):
+    """All keys of JSON, at any depth, but not what is under `without`."""
+    if isinstance(value, list):
+        return set().union(*(keys_in(item, *without) for item in value))
+    if isinstance(value, dict):
+        inner = [keys_in(item, *without) for key, item in value.items() if key not in without]
+        return set(value).union(*inner)
+    return set()
+
+
+async def test_every_key_of_an_answer_is_described(answers):
+    described = section("api.md", "## An answer")
+    for answer in answers:
+        assert keys_in(answer, "results", "did_you_mean") <= in_code(described)
+    assert first_cells(described) == set().union(*answers)
+
+
+async def test_every_key_of_a_hit_is_described(answers):
+    described = section("api.md", "## A hit")
+    hits = [hit for answer in answers for hit in answer["results"]]
+    assert keys_in(hits) <= in_code(described)
+    assert first_cells(described) == set().union(*hits)
+
+
+def test_every_csv_column_is_described():
+    assert set(CSV_COLUMNS) <= in_code(section("api.md", "## CSV"))
+
+
+async def test_the_error_shown_is_the_error_given(served):
+    (shown,) = re.findall(r"```json\n(.*?)```", section("api.md", "## Errors"), re.DOTALL)
+    response = await served.client.get("/palace/-/mempalace.json?q=x&n_results=0")
+    assert response.json() == json.loads(shown)
+
+
+# SQL
+
+
+def test_every_sql_function_is_described():
+    made = {}
+    connection = SimpleNamespace(
+        create_function=lambda name, count, *rest, **options: made.setdefault(name, []).append(count)
+    )
+    register_functions(connection, None)
+    shown = dict(re.findall(r"^\| `(\w+)\((.*?)\)` \|", DOCS["sql.md"], re.MULTILINE))
+    assert shown.keys() == made.keys()
+    for name, arguments in shown.items():
+        assert arguments.count(",") + 1 == max(made[name]), name
+
+
+def test_every_option_of_mempalace_search_is_described():
+    described = section("sql.md", "## mempalace_search")
+    assert set(PARAMETERS) - {"q"} <= in_code(described)
+
+
+@pytest.mark.parametrize("code", blocks("sql"))
+async def test_sql_examples_run_and_return_rows(make_datasette, palace_path, code):
+    datasette = make_datasette(palace_path, settings={"sql_time_limit_ms": 20_000})
+    parameters = {"sql": code, "_shape": "array", **VALUES}
+    response = await datasette.client.get(f"/palace.json?{urlencode(parameters)}", follow_redirects=True)
+    assert response.status_code == 200, response.text
+    rows = response.json()
+    assert rows
+    if '"ok": false' in json.dumps(rows):
+        assert "n_results: '0' is not allowed" in DOCS["sql.md"], "only the example of an error is one"
+
+
+# The command line
+
+
+def test_every_command_and_option_is_described():
+    for name, command in mempalace.commands.items():
+        described = section("cli.md", f"## {name}")
+        options = {
+            option
+            for parameter in command.params
+            for option in parameter.opts
+            if option.startswith("--") and option not in ("--config", "--help")
+        }
+        shown = {word for cell in first_cells(described) for word in cell.split() if word.startswith("--")}
+        assert shown == options, name
+        assert any(parameter.name == "config" for parameter in command.params), "said to be in every command"
+    assert {f"[`{name}`](#{name})" for name in mempalace.commands} == set(
+        re.findall(r"\[`\w+`\]\(#\w+\)", DOCS["cli.md"])
+    )
+
+
+def command_lines(*names):
+    """Every `datasette mempalace ...` in the bash blocks, without what is piped into it."""
+    found = []
+    for parameter in blocks("bash", *names):
+        for line in parameter.values[0].splitlines():
+            line = line.rpartition("| ")[2] if " | datasette" in line else line
+            if line.startswith("datasette mempalace ") and "COMMAND" not in line:
+                found.append(line)
+    return found
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_command_lines_are_understood(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "metadata.yml").write_text("{}")
+    _, _, name, *arguments = shlex.split(line)
+    mempalace.commands[name].make_context(name, arguments)
+
+
+def run_line(line):
+    """Run one line of the quickstart: echo and mkdir as a shell does, our own commands in this process."""
+    line, _, target = line.partition(" > ")
+    first, _, second = line.partition(" | ")
+    words = shlex.split(second or first)
+    if words[0] == "mkdir":
+        return Path(words[1]).mkdir()
+    if words[0] == "echo":
+        return Path(target).write_text(" ".join(words[1:]) + "\n")
+    assert words[0] == "datasette"
+    if words[1] != "mempalace":
+        return None
+    given = " ".join(shlex.split(first)[1:]) + "\n" if second else None
+    done = CliRunner().invoke(mempalace, words[2:], input=given)
+    assert done.exit_code == 0, f"{line}: {done.output}"
+    return done.output
+
+
+def test_quickstart_and_the_python_example(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    said = [
+        run_line(line)
+        for code in re.findall(r"```bash\n(.*?)```", section("README.md", "## Quickstart"), re.DOTALL)
+        for line in code.splitlines()
+    ]
+    assert any(isinstance(text, str) and "flower pot" in text for text in said)
+    examples = blocks("python")
+    assert examples
+    for example in examples:
+        exec(compile(example.values[0], str(example.id), "exec"), {})
+    assert "shed.md The spare key hangs behind" in capsys.readouterr().out
+
+
+# The house
+
+
+def tracked(*patterns):
+    """The files that are in the repository, or, outside of one, those that are there."""
+    try:
+        done = subprocess.run(
+            ["git", "ls-files", "-z", "--", *patterns], cwd=ROOT, capture_output=True, check=True, text=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this is no checkout")
+    return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_every_module_is_named():
+    named = in_code(section("architecture.md", "## Modules"))
+    for path in tracked("datasette_mempalace/*.py"):
+        module = path.parent.name if path.name == "__init__.py" and path.parent != PACKAGE else path.stem
+        assert module in named, f"{path.relative_to(ROOT)} is not in docs/architecture.md"
+
+
+def test_every_table_and_column_is_named(palace_path):
+    import sqlite3
+
+    named = in_code(section("architecture.md", "## Tables"))
+    connection = sqlite3.connect(palace_path)
+    for table in (
+        "drawers",
+        "closets",
+        "drawer_vectors",
+        "closet_vectors",
+        "drawer_changes",
+        "mempalace_settings",
+    ):
+        assert table in named
+        assert {row[1] for row in connection.execute(f"pragma table_info({table})")} <= named
+    connection.close()
+
+
+def anchors(text):
+    """The anchors of a document's headings, as GitHub makes them."""
+    text = FENCE.sub("", text)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", DOCS)
+def test_links_lead_somewhere(name):
+    here = README if name == "README.md" else ROOT / "docs" / name
+    for link in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", DOCS[name])):
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (here.parent / path).resolve() if path else here
+        assert target.is_file(), link
+        assert not anchor or anchor in anchors(target.read_text("utf-8")), link
+
+
+def test_nothing_tells_of_the_machine_it_was_written_on():
+    places = {str(ROOT), str(Path.home())} | {str(folder) for folder in ROOT.parents if len(folder.parts) > 1}
+    shared = {"/usr", "/opt", "/srv", "/var", "/home", "/tmp", "/app", "/src", "/mnt"}
+    own = re.compile(
+        "|".join(rf"(?<![\w./-]){re.escape(place)}/" for place in sorted(places - shared)) or r"(?!)"
+    )
+    host = re.compile(r"(?:https?:)?//[\w.-]*(?:pypi|pythonhosted|registry|artifactory|nexus|npmjs)[\w.-]*")
+    for path in tracked():
+        try:
+            text = path.read_text("utf-8")
+        except UnicodeDecodeError:
+            continue
+        for pattern in (own, host, re.compile(r"(?<![\w./-])/(?:home|Users)/\w+/|(?<![\w./-])/tmp/\w")):
+            found = pattern.search(text)
+            assert not found, f"{path.relative_to(ROOT)}: {found[0]}"

@@ -51,18 +51,21 @@ class Chunk:
     heading: str | None
 
 
-def chunk(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[Chunk]:
+def chunk(
+    text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP, headings: list[tuple[int, str]] | None = None
+) -> list[Chunk]:
     """Cut a text into chunks.
 
     Args:
         text: the whole source, kept to the character.
         size: the most characters a chunk may have.
         overlap: about how many characters a chunk repeats of the one before; it starts at a word.
+        headings: (offset, title) in order of offset; None looks for those of prose.
     Returns:
         the chunks in order; none for an empty text.
     """
     starts_of_lines = [0] + [match.end() for match in re.finditer("\n", text)]
-    headings = find_headings(text)
+    headings = find_headings(text) if headings is None else headings
     chunks: list[Chunk] = []
     start = fresh = 0
     while fresh < len(text):
@@ -82,7 +85,7 @@ def chunk(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[Chu
 
 
 def find_headings(text: str) -> list[tuple[int, str]]:
-    """Headings of Markdown and reStructuredText, or, where there are none, of functions and classes.
+    """Headings of Markdown and reStructuredText, or, where there are none, definitions.
 
     Returns:
         (offset, title) in order of offset.
@@ -92,9 +95,12 @@ def find_headings(text: str) -> list[tuple[int, str]]:
         title = _CLOSING_MARKS.sub("", (match["markdown"] or match["underlined"]).strip())
         if any(character.isalnum() for character in title):
             found.append((match.start(), title[:MAX_HEADING]))
-    return found or [
-        (match.start(), match[0].strip()[:MAX_HEADING]) for match in _CODE_HEADING.finditer(text)
-    ]
+    return found or find_definitions(text)
+
+
+def find_definitions(text: str) -> list[tuple[int, str]]:
+    """Where functions and classes of source code begin, as (offset, first line) in order of offset."""
+    return [(match.start(), match[0].strip()[:MAX_HEADING]) for match in _CODE_HEADING.finditer(text)]
 
 
 def _end(text: str, start: int, fresh: int, size: int, headings: list[tuple[int, str]]) -> int:

@@ -5,9 +5,11 @@ Pure. A closet's text is lines of `topic|entity;entity|→drawer_id,drawer_id`, 
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .chunking import Chunk
@@ -26,13 +28,21 @@ _ENTITY = re.compile(
 _QUOTE = re.compile(r"[“\"]([^“”\"\n]{20,120})[”\"]")
 
 
-def build_closets(
-    source_file: str, wing: str | None, room: str | None, chunks: Sequence[Chunk], drawer_ids: Sequence[str]
-) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Place:
+    """Where a source lies and who filed it."""
+
+    source_file: str
+    wing: str | None = None
+    room: str | None = None
+    added_by: str | None = None
+
+
+def build_closets(place: Place, chunks: Sequence[Chunk], drawer_ids: Sequence[str]) -> list[dict[str, Any]]:
     """The closets of one source.
 
     Args:
-        source_file, wing, room: where the source lies.
+        place: where the source lies.
         chunks: its chunks, in order.
         drawer_ids: the drawers' ids, one a chunk.
     Returns:
@@ -42,19 +52,19 @@ def build_closets(
     if not topics:
         return []
     lines = []
-    for topic, places in topics:
-        near = " ".join(chunks[place].text for place in places)
-        pointers = ",".join(drawer_ids[place] for place in places)
+    for topic, found in topics:
+        near = " ".join(chunks[index].text for index in found)
+        pointers = ",".join(drawer_ids[index] for index in found)
         lines.append(f"{topic}|{';'.join(_entities(near))}|→{pointers}")
     text = "\n".join(lines)
     return [
         {
-            "closet_id": make_id("closet", source_file),
-            "wing": wing,
-            "room": room,
-            "source_file": source_file,
+            "closet_id": make_id("closet", place.source_file, place.added_by),
+            "wing": place.wing,
+            "room": place.room,
+            "source_file": place.source_file,
             "text": text,
-            "metadata": "{}",
+            "metadata": json.dumps({"added_by": place.added_by}),
         }
     ]
 

@@ -13,8 +13,8 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 
-from .chunking import chunk
-from .closets import build_closets
+from .chunking import chunk, find_definitions, find_headings
+from .closets import Place, build_closets
 from .palace import Palace
 from .schema import CLOSET_COLUMNS, DRAWER_COLUMNS
 from .scope import Scope
@@ -23,6 +23,13 @@ from .text import clean_text, make_id
 Item = TypeVar("Item")
 Row = dict[str, Any]
 BATCH = 500
+# Where a line that begins with "#" is a comment, not a heading.
+CODE_ENDINGS = (
+    ".py", ".pyi", ".js", ".mjs", ".ts", ".tsx", ".jsx", ".go", ".rs", ".java", ".kt", ".c", ".h", ".cc", ".cpp",
+    ".hpp", ".cs", ".rb", ".php", ".pl", ".sh", ".bash", ".zsh", ".fish", ".lua", ".r", ".jl", ".swift", ".scala",
+    ".ex", ".exs", ".nim", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".conf", ".mk", ".cmake", ".sql", "dockerfile",
+    "makefile",
+)  # fmt: skip
 
 
 @dataclass
@@ -106,7 +113,8 @@ def put_source(palace: Palace, source: Source) -> Report:
     """
     report = Report()
     text, report.replaced_characters = clean_text(source.text)
-    chunks = chunk(text)
+    code = source.source_file.lower().endswith(CODE_ENDINGS)
+    chunks = chunk(text, headings=find_definitions(text) if code else find_headings(text))
     seen: dict[str, int] = {}
     rows = []
     for index, piece in enumerate(chunks):
@@ -133,7 +141,9 @@ def put_source(palace: Palace, source: Source) -> Report:
         )
         rows.append(_row(drawer, report))
     closets = build_closets(
-        source.source_file, source.wing, source.room, chunks, [row["drawer_id"] for row in rows]
+        Place(source.source_file, source.wing, source.room, source.added_by),
+        chunks,
+        [row["drawer_id"] for row in rows],
     )
     with palace.writer() as connection:
         _write(connection, "drawers", "drawer_id", DRAWER_COLUMNS, rows, report)
@@ -141,8 +151,9 @@ def put_source(palace: Palace, source: Source) -> Report:
         _write(connection, "closets", "closet_id", CLOSET_COLUMNS, closets, Report())
         keep = json.dumps([closet["closet_id"] for closet in closets])
         connection.execute(
-            "delete from closets where source_file = ? and closet_id not in (select value from json_each(?))",
-            [source.source_file, keep],
+            "delete from closets where source_file = ? and closet_id not in (select value from json_each(?))"
+            " and case when json_valid(metadata) then json_extract(metadata, '$.added_by') else '?' end is ?",
+            [source.source_file, keep, source.added_by],
         )
     return report
 
@@ -160,12 +171,12 @@ def remove_sources(palace: Palace, source_files: Iterable[str], added_by: str | 
     deleted = 0
     for batch in batched(source_files, BATCH):
         names = json.dumps(batch)
+        where = (
+            "source_file in (select value from json_each(:names))"
+            " and (:added_by is null or added_by = :added_by)"
+        )
         with palace.writer() as connection:
-            deleted += connection.execute(
-                "delete from drawers where source_file in (select value from json_each(:names))"
-                " and (:added_by is null or added_by = :added_by)",
-                {"names": names, "added_by": added_by},
-            ).rowcount
+            deleted += _remove_moved(connection, where, {"names": names, "added_by": added_by})
             _remove_closets_without_drawers(connection, names)
     return deleted
 
@@ -215,7 +226,7 @@ def _write(
 ) -> None:
     """Insert rows, update those that differ, leave equal ones alone.
 
-    A row without `filed_at` keeps the stored one, and gets the present time when it is new or changed.
+    A row without `filed_at` keeps the stored one, and gets the present time when it is new or its text has changed.
     """
     stored = _stored(connection, table, key, columns, [row[key] for row in rows])
     now = datetime.now().isoformat(timespec="seconds")
@@ -225,8 +236,8 @@ def _write(
         if old is not None and all(old[column] == row[column] for column in compared):
             report.unchanged += 1
             continue
-        if "filed_at" in row:
-            row["filed_at"] = row["filed_at"] or now
+        if "filed_at" in row and row["filed_at"] is None:
+            row["filed_at"] = old["filed_at"] if old and old["text"] == row["text"] else now
         names = ", ".join(columns)
         marks = ", ".join(f":{column}" for column in columns)
         changes = ", ".join(f"{column} = excluded.{column}" for column in columns if column != key)
@@ -251,12 +262,24 @@ def _stored(
 
 
 def _remove_others(connection: Any, rows: Sequence[Row], source: Source) -> int:
+    where = (
+        "source_file = :source_file and added_by is :added_by"
+        " and drawer_id not in (select value from json_each(:keep))"
+    )
     keep = json.dumps([row["drawer_id"] for row in rows])
-    deleted: int = connection.execute(
-        "delete from drawers where source_file = :source_file and added_by is :added_by"
-        " and drawer_id not in (select value from json_each(:keep))",
-        {"source_file": source.source_file, "added_by": source.added_by, "keep": keep},
-    ).rowcount
+    return _remove_moved(
+        connection, where, {"source_file": source.source_file, "added_by": source.added_by, "keep": keep}
+    )
+
+
+def _remove_moved(connection: Any, where: str, parameters: dict[str, Any]) -> int:
+    """Delete drawers whose text may only have moved to another source: their vectors are spared for it."""
+    connection.execute(
+        "insert or ignore into spare_vectors(text_hash, vector) select text_hash, vector from drawer_vectors"
+        f" where id in (select id from drawers where {where})",
+        parameters,
+    )
+    deleted: int = connection.execute(f"delete from drawers where {where}", parameters).rowcount
     return deleted
 
 

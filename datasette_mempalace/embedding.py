@@ -205,7 +205,12 @@ class MiniLM:
         self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._tokenizer.no_padding()
-        self._session = onnxruntime.InferenceSession(str(model_file), providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        # Threads that wait by spinning take the processor from the server beside them, for 4 % more speed when idle.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = onnxruntime.InferenceSession(
+            str(model_file), options, providers=["CPUExecutionProvider"]
+        )
         self._inputs = {node.name for node in self._session.get_inputs()}
 
     def __call__(self, texts: Sequence[str]) -> Vectors:

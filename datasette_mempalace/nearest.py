@@ -133,7 +133,7 @@ def _exact(
     while rows := cursor.fetchmany(ROWS):
         ids, matrix = as_matrix(rows)
         distances = _distances(matrix, vector)
-        nearest_rows = np.lexsort((ids[: len(distances)], distances))[:limit]
+        nearest_rows = np.lexsort((np.asarray(ids[: len(distances)]), distances))[:limit]
         best.update({ids[row]: float(distances[row]) for row in nearest_rows})
         best = _best(best, limit)
     return best

@@ -97,6 +97,14 @@ def m002_vectors_and_changes(db: Any) -> None:
             db.execute(statement)
 
 
+@migrations()
+def m003_spare_vectors(db: Any) -> None:
+    """Vectors of texts that were just removed, kept until the next embedding in case the text only moved."""
+    db["spare_vectors"].create(
+        {"text_hash": str, "vector": bytes}, pk="text_hash", not_null={"text_hash", "vector"}
+    )
+
+
 def migrate(connection: Any) -> list[str]:
     """Bring a database's schema up to this version.
 

@@ -60,6 +60,7 @@ def embed_pending(palace: Palace, progress: Progress | None = None, download: bo
     """
     with palace.reader() as connection:
         total = count_pending(connection)
+        spare = connection.execute("select 1 from spare_vectors limit 1").fetchone()
     embedded = done = 0
     for kind in KINDS:
         last = -1
@@ -78,6 +79,9 @@ def embed_pending(palace: Palace, progress: Progress | None = None, download: bo
                 done += len(part)
                 if progress:
                     progress(min(done, total), total)
+    if spare:
+        with palace.writer() as connection:
+            connection.execute("delete from spare_vectors")
     return embedded
 
 
@@ -136,9 +140,9 @@ def _known_vectors(connection: Any, hashes: Sequence[str]) -> dict[str, bytes]:
     """Vectors already stored for equal texts, wherever they are filed."""
     wanted = json.dumps(hashes)
     rows = []
-    for kind in KINDS:
+    for table in ("spare_vectors", *(f"{kind}_vectors" for kind in KINDS)):
         rows += connection.execute(
-            f"select text_hash, vector from {kind}_vectors where text_hash in (select value from json_each(?))",
+            f"select text_hash, vector from {table} where text_hash in (select value from json_each(?))",
             [wanted],
         ).fetchall()
     return dict(rows)

@@ -132,6 +132,31 @@ def test_a_source_that_moves_to_another_room_is_updated_in_place(palace):
     assert one(palace, "select distinct room from closets") == ("other",)
 
 
+def test_a_drawer_that_only_shifts_keeps_its_date(palace):
+    sections = [f"# Section {n}\n\n" + f"Words of section {n} that stay. " * 20 for n in range(5)]
+    put_source(palace, source("\n\n".join(sections), filed_at="2026-01-01"))
+    report = put_source(palace, source("\n\n".join(["# New\n\n" + "New words. " * 60, *sections])))
+    dates = column(palace, "select filed_at from drawers order by chunk_index")
+    assert dates[0] > "2026-01-01"
+    assert dates[2:] == ["2026-01-01"] * 4
+    assert report.updated >= 4, "their place in the source has changed"
+
+
+def test_comments_of_source_code_are_no_headings(palace):
+    put_source(palace, source("# a comment\nimport os\n\ndef first():\n    pass\n", source_file="/a.py"))
+    assert json.loads(one(palace, "select metadata from drawers")[0])["heading"] == "def first"
+
+
+def test_closets_of_another_origin_are_not_touched(palace):
+    with palace.writer() as connection:
+        connection.execute(
+            "insert into closets(closet_id, source_file, text, metadata) values ('theirs', '/notes/a.md', 'x', 'no json')"
+        )
+    put_source(palace, source(LONG))
+    put_source(palace, source("short"))
+    assert one(palace, "select count(*) from closets where closet_id = 'theirs'") == (1,)
+
+
 def test_a_source_that_becomes_empty_has_no_drawers_and_no_closets(palace):
     put_source(palace, source(LONG))
     assert put_source(palace, source("")).removed > 0

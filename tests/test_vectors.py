@@ -68,6 +68,17 @@ def test_a_renamed_source_costs_no_embedding(palace):
     assert pending(palace) == 0
 
 
+def test_text_that_moves_between_two_sources_costs_no_embedding(palace):
+    moving = "A paragraph about foxes that moves.\n\n" * 30
+    put_source(palace, Source("/notes/a.md", moving, added_by="mine"))
+    put_source(palace, Source("/notes/b.md", "Something else.", added_by="mine"))
+    embed_pending(palace)
+    put_source(palace, Source("/notes/a.md", "Nothing is left here.", added_by="mine"))
+    put_source(palace, Source("/notes/b.md", moving, added_by="mine"))
+    assert embed_pending(palace) <= 3, "the new sentence and the two closets"
+    assert one(palace, "select count(*) from spare_vectors") == (0,)
+
+
 def test_blank_texts_get_a_vector_that_means_nothing(palace):
     put_drawers(palace, [Drawer(""), Drawer(" \n"), Drawer("a fox")])
     embed_pending(palace)

@@ -1,0 +1,82 @@
+"""The stored vectors of a collection: from the index's files, the queue over them, and Chroma in a child as a last resort.
+
+The queue holds every change since the index was last written, and often some from before; played over what the files hold,
+in order, it gives what Chroma itself would answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .backlog import ADD, DELETE, has_queue, topic_of
+from .child import ChildVectors
+from .chroma_sql import Collection
+from .hnsw_files import HnswFiles, Unreadable, Vector
+
+_QUEUED = """
+    select id, operation, vector, encoding from embeddings_queue
+    where topic = ? and id in (select value from json_each(?)) order by seq_id
+"""
+
+
+class StoredVectors:
+    """Vectors by id.
+
+    Args:
+        connection: the copied database, its queue prepared.
+        folder: the folder that it lies in, with the copied segments.
+        collection: whose vectors.
+    Attributes:
+        problem: why not every vector can be read, as far as that is known, or None.
+    """
+
+    def __init__(self, connection: Any, folder: Path, collection: Collection):
+        self.problem: str | None = None
+        self._connection = connection
+        self._topic = topic_of(connection, collection) if has_queue(connection) else None
+        self._index: HnswFiles | ChildVectors | None = None
+        self._dimension = collection.dimension
+        if collection.index_segment is None:
+            self.problem = "the collection has no vector index"
+            return
+        try:
+            self._index = HnswFiles(folder / collection.index_segment, unit=collection.metric == "cosine")
+        except Unreadable as error:
+            self._index = ChildVectors(folder, collection)
+            self.problem = f"{error}; {self._index.problem}"
+        else:
+            self.problem = self._index.problem
+
+    def read(self, keys: Sequence[str]) -> dict[str, Vector]:
+        """The vectors of some ids, as stored; those without a usable one are left out."""
+        found = self._index.read(keys) if self._index else {}
+        if self._topic is not None:
+            for row in self._connection.execute(_QUEUED, [self._topic, json.dumps(keys)]):
+                _play(found, *row)
+        if self._dimension is None:
+            self._dimension = next((len(vector) for vector in found.values()), None)
+        return {key: vector for key, vector in found.items() if len(vector) == self._dimension}
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._index:
+            self._index.close()
+
+
+def _play(
+    found: dict[str, Vector], key: str, operation: int, blob: bytes | None, encoding: str | None
+) -> None:
+    """One row of the queue over the vectors found so far."""
+    if operation == DELETE:
+        found.pop(key, None)
+    if operation == DELETE or (operation == ADD and key in found):
+        return  # Chroma does not add what is there
+    if blob is not None and encoding in (None, "FLOAT32") and len(blob) % 4 == 0:
+        vector = np.frombuffer(blob, dtype="<f4")
+        if np.isfinite(vector).all():
+            found[key] = vector

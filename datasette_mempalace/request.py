@@ -14,16 +14,18 @@ from typing import Any
 
 from .config import RANKINGS, STRATEGIES, Settings
 from .errors import BadParameter
-from .scope import Scope
+from .filters import COLUMNS, OPERATORS, Filter, is_filter, make_filter
+from .scope import DATE_COLUMNS, Scope
 from .text import clean_text
 
 PARAMETERS = (
     "q", "wing", "room", "source_file", "since", "before", "ids", "n_results", "max_distance",
     "candidate_strategy", "ranking", "vector_disabled", "next", "facets", "context",
-    "wing__isnull", "room__isnull", "source_file__isnull",
+    "wing__isnull", "room__isnull", "source_file__isnull", "date_column",
 )  # fmt: skip
 MAX_QUERY = 10_000
 MAX_ID = 2**63 - 1
+MAX_FILTERS = 20
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ def parse_request(
     """Read a search from parameters as any face has them.
 
     Args:
-        parameters: names of `PARAMETERS` to a text, a number, a flag, or a list of them; "" and None mean "not set".
+        parameters: names of `PARAMETERS`, or of a column filter such as `added_by__exact`, to a text, a number, a flag,
+            or a list of them; "" and None mean "not set".
         settings: where the defaults and the greatest `n_results` come from.
         strict: whether a name that is not known is refused (SQL options, command line) or left alone (a URL).
         allow_blank: whether a missing or blank `q` is allowed (a page before its first search).
@@ -67,10 +70,7 @@ def parse_request(
     Raises:
         BadParameter: naming the parameter, its value and what is allowed.
     """
-    if strict:
-        for name in parameters:
-            if name not in PARAMETERS:
-                raise BadParameter("options", name, f"it must be one of {', '.join(PARAMETERS)}")
+    _check_names(parameters, strict)
     query = _query(parameters.get("q"), allow_blank)
     since, before = (_one("since", parameters), _one("before", parameters))
     return SearchRequest(
@@ -102,6 +102,9 @@ def request_parameters(request: SearchRequest, settings: Settings) -> list[tuple
     for name, values in (("wing", scope.wings), ("room", scope.rooms), ("source_file", scope.source_files)):
         pairs += [(name, value) if value is not None else (f"{name}__isnull", "1") for value in values]
     pairs += [(name, value) for name, value in zip(("since", "before"), request.dates, strict=True) if value]
+    if scope.date_column != "filed_at":
+        pairs.append(("date_column", scope.date_column))
+    pairs += [(condition.name, condition.value) for condition in scope.filters]
     if scope.ids is not None:
         pairs.append(("ids", ",".join(map(str, scope.ids))))
     for name in ("n_results", "candidate_strategy", "ranking"):
@@ -112,6 +115,20 @@ def request_parameters(request: SearchRequest, settings: Settings) -> list[tuple
     if request.vector_disabled:
         pairs.append(("vector_disabled", "1"))
     return pairs
+
+
+def _check_names(parameters: Mapping[str, Any], strict: bool) -> None:
+    """Refuse a filter on a column that there is not, and, where asked, every name that is not known."""
+    for name in parameters:
+        if name in PARAMETERS or is_filter(name):
+            continue
+        if "__" in name and not name.startswith("_") and name.rpartition("__")[2] in OPERATORS:
+            raise BadParameter(
+                name, parameters[name], f"a filter is on one of {', '.join(COLUMNS)} or metadata.key"
+            )
+        if strict:
+            allowed = f"it must be one of {', '.join(PARAMETERS)}, or a filter such as added_by__exact"
+            raise BadParameter("options", name, allowed)
 
 
 def _query(value: Any, allow_blank: bool) -> str:
@@ -139,7 +156,30 @@ def _scope(parameters: Mapping[str, Any], since: str | None, before: str | None)
         since=bounds[0],
         before=bounds[1],
         ids=_ids(parameters.get("ids")),
+        date_column=_choice("date_column", parameters, DATE_COLUMNS, "filed_at"),
+        filters=_filters(parameters),
     )
+
+
+def _filters(parameters: Mapping[str, Any]) -> tuple[Filter, ...]:
+    """The column filters among the parameters; one that is given twice must hold twice, as on a table page."""
+    found: list[Filter] = []
+    for name, given in parameters.items():
+        if name in PARAMETERS or not is_filter(name):
+            continue
+        for value in given if isinstance(given, (list, tuple)) else [given]:
+            if isinstance(value, dict) or (isinstance(value, (list, tuple)) and not name.endswith("in")):
+                raise BadParameter(name, value, "it must be a text or a number")
+            if value is None or value == "":
+                continue
+            if isinstance(value, bool):
+                value = int(value)
+            made = make_filter(name, clean_text(str(value))[0])
+            if made is not None and made not in found:
+                found.append(made)
+    if len(found) > MAX_FILTERS:
+        raise BadParameter("filters", len(found), f"there can be at most {MAX_FILTERS}")
+    return tuple(found)
 
 
 def _values(name: str, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:

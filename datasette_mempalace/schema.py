@@ -105,6 +105,13 @@ def m003_spare_vectors(db: Any) -> None:
     )
 
 
+@migrations()
+def m004_dates_of_the_text(db: Any) -> None:
+    """Windows over the dates that a text was written at or is about, as quick as over the filing date."""
+    for column in ("authored_at", "content_date"):
+        db.execute(f"create index idx_drawers_{column}_moment on drawers(datetime({column}))")
+
+
 def migrate(connection: Any) -> list[str]:
     """Bring a database's schema up to this version.
 

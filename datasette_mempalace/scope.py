@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .filters import Filter
+
+DATE_COLUMNS = ("filed_at", "authored_at", "content_date")
 DIMENSIONS = {"wing": "wings", "room": "rooms", "source_file": "source_files"}
 
 
@@ -19,8 +22,10 @@ class Scope:
 
     Attributes:
         wings, rooms, source_files: the values allowed in each column; empty means any; None inside means "has none".
-        since, before: UTC "YYYY-MM-DD HH:MM:SS" bounds on `filed_at`, the first inclusive, the second exclusive.
+        since, before: UTC "YYYY-MM-DD HH:MM:SS" bounds on `date_column`, the first inclusive, the second exclusive.
         ids: the drawers' integer ids allowed, or None for any.
+        date_column: which of `DATE_COLUMNS` the bounds hold for.
+        filters: conditions on further columns, all of which must hold.
     """
 
     wings: tuple[str | None, ...] = ()
@@ -29,11 +34,13 @@ class Scope:
     since: str | None = None
     before: str | None = None
     ids: tuple[int, ...] | None = None
+    date_column: str = "filed_at"
+    filters: tuple[Filter, ...] = ()
 
     @property
     def is_everything(self) -> bool:
         """Whether no drawer is left out."""
-        return self == Scope()
+        return replace(self, date_column="filed_at") == Scope()
 
     def without(self, dimension: str) -> Scope:
         """The same scope with the filter on `wing`, `room` or `source_file` taken away."""
@@ -48,7 +55,7 @@ class Scope:
         """The scope as an SQL condition on a table with drawers' columns.
 
         Returns:
-            the condition ("1" when nothing is left out) and its named parameters, all beginning with `scope_`.
+            the condition ("1" when nothing is left out) and its named parameters, all beginning with `scope_` or `filter_`.
         """
         conditions: list[str] = []
         parameters: dict[str, Any] = {}
@@ -56,11 +63,15 @@ class Scope:
             self._where_values(column, getattr(self, attribute), conditions, parameters)
         for bound, operator in (("since", ">="), ("before", "<")):
             if getattr(self, bound) is not None:
-                conditions.append(f"datetime(filed_at) {operator} :scope_{bound}")
+                conditions.append(f"datetime({self.date_column}) {operator} :scope_{bound}")
                 parameters[f"scope_{bound}"] = getattr(self, bound)
         if self.ids is not None:
             conditions.append("id in (select value from json_each(:scope_ids))")
             parameters["scope_ids"] = json.dumps(self.ids)
+        for number, condition in enumerate(self.filters):
+            text, given = condition.where(number)
+            conditions.append(text)
+            parameters.update(given)
         return " and ".join(conditions) or "1", parameters
 
     @staticmethod
@@ -83,7 +94,7 @@ class Scope:
 
     def chroma_where(self) -> dict[str, Any] | None:
         """The scope as a Chroma `where`, or None when Chroma cannot say it (dates, ids, sources, "has none")."""
-        if self.since or self.before or self.ids is not None or self.source_files:
+        if self.since or self.before or self.ids is not None or self.source_files or self.filters:
             return None
         if None in self.wings or None in self.rooms:
             return None
@@ -112,11 +123,15 @@ def scope_as_json(scope: Scope, given: Mapping[str, str | None] | None = None) -
         given: the dates as the person wrote them, shown instead of their UTC form.
     """
     given = given or {}
-    return {
+    shown: dict[str, Any] = {
         "wing": list(scope.wings),
         "room": list(scope.rooms),
         "source_file": list(scope.source_files),
         "since": given.get("since") or scope.since,
         "before": given.get("before") or scope.before,
+        "date_column": scope.date_column,
         "ids": None if scope.ids is None else len(scope.ids),
     }
+    for condition in scope.filters:
+        shown.setdefault(condition.name, []).append(condition.value)
+    return shown

@@ -34,7 +34,8 @@ class Settings:
     closet_distance_cap: float = 1.5
     closet_boost_in_score: bool = False
     stop_words: str | tuple[str, ...] = "english"
-    exact_limit: int = 5000
+    exact_limit: int = 2000
+    matrix_mb: int = 512
     time_limit_ms: int = 5000
     sync_seconds: float = 2.0
     warm_up: bool = True
@@ -152,6 +153,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "closet_boost_in_score": _flag,
     "stop_words": _stop_words,
     "exact_limit": _number(0, 1_000_000, whole=True),
+    "matrix_mb": _number(0, 1_000_000, whole=True),
     "time_limit_ms": _number(1, 600_000, whole=True),
     "sync_seconds": _number(0.1, 3600),
     "warm_up": _flag,

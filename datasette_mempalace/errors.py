@@ -107,6 +107,13 @@ class MirrorUnavailable(MempalaceError):
     title = "Mirror unavailable"
 
 
+class MatrixUnavailable(MempalaceError):
+    """The vectors do not fit into the memory allowed for them; they are read from SQLite instead."""
+
+    status = 503
+    title = "Matrix unavailable"
+
+
 class ConfigError(MempalaceError):
     """The plugin's settings are not usable."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from .errors import MempalaceError
 from .palace import Palace
+from .schema import last_change
 from .vectors import count_pending, embed_pending, remove_orphans
 
 logger = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ def keep_in_step(palace: Palace, seen: dict[str, int]) -> bool:
         MempalaceError: when the model or the mirror fails.
     """
     with palace.reader() as connection:
-        last = int(connection.execute("select coalesce(max(seq), 0) from drawer_changes").fetchone()[0])
+        last = last_change(connection)
         if seen.get(palace.path) == last:
             return True
         pending = count_pending(connection)

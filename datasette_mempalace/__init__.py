@@ -55,6 +55,13 @@ def register_routes() -> list[tuple[str, Any]]:
 
 
 @hookimpl
+def skip_csrf(datasette: Any, scope: Any) -> bool:
+    from .views import mcp
+
+    return mcp.skip_csrf(datasette, scope)
+
+
+@hookimpl
 def extra_template_vars(datasette: Any, request: Any) -> Any:
     from .views import data_app
 

@@ -7,6 +7,7 @@ from datasette.app import Datasette
 from datasette.plugins import pm
 
 import datasette_mempalace
+import foreign_palaces
 from datasette_mempalace.compat import IS_ONE
 from datasette_mempalace.drawers import Drawer, Source, put_drawers, put_source
 from datasette_mempalace.palace import Palace
@@ -92,6 +93,14 @@ def palace_path(tmp_path_factory):
         embed_pending(palace)
         palace.checkpoint()
     return path
+
+
+@pytest.fixture(scope="session")
+def foreign(tmp_path_factory):
+    """A folder with palaces of MemPalace's shapes, made by Chroma; nobody changes them."""
+    folder = tmp_path_factory.mktemp("foreign")
+    foreign_palaces.build(folder)
+    return folder
 
 
 @pytest.fixture

@@ -99,6 +99,8 @@ def _file(
             "insert into embeddings(segment_id, embedding_id, seq_id) values (?, ?, ?) returning id",
             [collection.rows_segment, key, seq_id],
         ).fetchone()
+    else:
+        connection.execute("update embeddings set seq_id = ? where id = ?", [seq_id, found[0]])
     for name, value in metadata.items():
         _set(connection, found[0], name, value)
 

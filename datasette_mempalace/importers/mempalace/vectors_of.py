@@ -15,12 +15,16 @@ import numpy as np
 
 from .backlog import ADD, DELETE, has_queue, topic_of
 from .child import ChildVectors
-from .chroma_sql import Collection
+from .chroma_sql import Collection, as_number
 from .hnsw_files import HnswFiles, Unreadable, Vector
 
 _QUEUED = """
-    select id, operation, vector, encoding from embeddings_queue
-    where topic = ? and id in (select value from json_each(?)) order by seq_id
+    select seq_id, id, operation, vector, encoding from embeddings_queue
+    where topic = :topic and id in (select value from json_each(:keys)) order by seq_id
+"""
+_FILED = """
+    select embedding_id, seq_id from embeddings
+    where segment_id = :segment and embedding_id in (select value from json_each(:keys))
 """
 
 
@@ -40,6 +44,7 @@ class StoredVectors:
         self._connection = connection
         self._topic = topic_of(connection, collection) if has_queue(connection) else None
         self._index: HnswFiles | ChildVectors | None = None
+        self._segment = collection.rows_segment
         self._dimension = collection.dimension
         if collection.index_segment is None:
             self.problem = "the collection has no vector index"
@@ -56,8 +61,10 @@ class StoredVectors:
         """The vectors of some ids, as stored; those without a usable one are left out."""
         found = self._index.read(keys) if self._index else {}
         if self._topic is not None:
-            for row in self._connection.execute(_QUEUED, [self._topic, json.dumps(keys)]):
-                _play(found, *row)
+            asked = {"topic": self._topic, "segment": self._segment, "keys": json.dumps(keys)}
+            filed = {key: as_number(seq_id) for key, seq_id in self._connection.execute(_FILED, asked)}
+            for seq_id, key, *change in self._connection.execute(_QUEUED, asked):
+                _play(found, key, *change, came_too_late=seq_id > filed.get(key, seq_id))
         if self._dimension is None:
             self._dimension = next((len(vector) for vector in found.values()), None)
         return {key: vector for key, vector in found.items() if len(vector) == self._dimension}
@@ -69,13 +76,23 @@ class StoredVectors:
 
 
 def _play(
-    found: dict[str, Vector], key: str, operation: int, blob: bytes | None, encoding: str | None
+    found: dict[str, Vector],
+    key: str,
+    operation: int,
+    blob: bytes | None,
+    encoding: str | None,
+    *,
+    came_too_late: bool,
 ) -> None:
-    """One row of the queue over the vectors found so far."""
+    """One row of the queue over the vectors found so far.
+
+    Chroma does not add what is there. A row was there already when it has its vector, or, where the index is damaged, when
+    the last change that was filed for it is older than the addition.
+    """
     if operation == DELETE:
         found.pop(key, None)
-    if operation == DELETE or (operation == ADD and key in found):
-        return  # Chroma does not add what is there
+    if operation == DELETE or (operation == ADD and (key in found or came_too_late)):
+        return
     if blob is not None and encoding in (None, "FLOAT32") and len(blob) % 4 == 0:
         vector = np.frombuffer(blob, dtype="<f4")
         if np.isfinite(vector).all():

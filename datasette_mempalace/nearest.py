@@ -79,13 +79,13 @@ def nearest(
 
 def _engines(palace: Palace, kind: Kind, scope: Scope, in_scope: int) -> list[str]:
     """The engines worth trying for a scope, in order; `docs/architecture.md` has the times they are chosen by."""
-    loaded = palace.matrices.is_loaded(kind)
-    if in_scope <= FEW or (in_scope <= palace.settings.exact_limit and not loaded):
-        # A palace that is whole in Chroma is found there soonest, however small.
-        return ["chroma", "exact"] if scope.is_everything and palace.mirror.is_open else ["exact"]
-    if scope.is_everything and not loaded:
+    if scope.is_everything and palace.mirror.is_open:
         return ["chroma", "matrix", "exact"]
-    return ["matrix", "chroma", "exact"]
+    if in_scope <= FEW:
+        return ["exact"]
+    if in_scope <= palace.settings.exact_limit and not palace.matrices.is_loaded(kind):
+        return ["exact"]
+    return ["chroma", "matrix", "exact"] if scope.is_everything else ["matrix", "chroma", "exact"]
 
 
 def true_distances(

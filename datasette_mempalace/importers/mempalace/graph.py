@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BadInput
+from ...text import text_hash
 from .records import Row, as_json
 from .report import Tally
 
@@ -86,17 +87,17 @@ def read_list(file: Path, name: str) -> list[Row]:
     records = content.get(name) if isinstance(content, dict) else content
     if not isinstance(records, list):
         raise BadInput(f"{file} holds no list of {name}, so it was left out.")
-    return [record for record in records if isinstance(record, dict) and record.get("id")]
+    return [record for record in records if isinstance(record, dict)]
 
 
 def hallway(record: Mapping[str, Any]) -> Row:
     """A row of the table `hallways`."""
-    return _row("hallways", {**record, "hallway_id": record["id"]}, drop=("id",))
+    return _row("hallways", {**record, "hallway_id": _id(record)}, drop=("id",))
 
 
 def tunnel(record: Mapping[str, Any]) -> Row:
     """A row of the table `tunnels`; what its two ends say becomes columns."""
-    flat = {**record, "tunnel_id": record["id"]}
+    flat = {**record, "tunnel_id": _id(record)}
     for end in ("source", "target"):
         place = record.get(end)
         if isinstance(place, dict):
@@ -150,9 +151,9 @@ def put_rows(connection: Any, table: str, origin: int, rows: Iterable[Row], prun
     _make(connection, table)
     tally, key = Tally(), _TABLES[table][0]
     stored = {row[key]: row for row in _rows(connection, table, origin)}
-    seen = set()
-    for row in _linked(connection, table, origin, rows):
-        seen.add(row[key])
+    # A file that was written by hand may have an id twice; the last counts.
+    wanted = {row[key]: row for row in rows}
+    for row in _linked(connection, table, origin, wanted.values()):
         old = stored.get(row[key])
         if old is None:
             names = ["origin", *row]
@@ -169,7 +170,7 @@ def put_rows(connection: Any, table: str, origin: int, rows: Iterable[Row], prun
             tally.updated += 1
         else:
             tally.unchanged += 1
-    gone = [old["id"] for name, old in stored.items() if name not in seen]
+    gone = [old["id"] for name, old in stored.items() if name not in wanted]
     tally.gone = len(gone)
     if prune:
         connection.executemany(f"delete from {table} where id = ?", [[row_id] for row_id in gone])
@@ -213,6 +214,11 @@ def _row(table: str, content: Mapping[str, Any], drop: tuple[str, ...] = ()) -> 
     rest = {key: value for key, value in content.items() if key not in named and key not in drop}
     row = {name: _plain(content.get(name)) for name in named}
     return {**row, "metadata": as_json(rest)}
+
+
+def _id(record: Mapping[str, Any]) -> str:
+    """MemPalace's id of a record, or one made of what it says."""
+    return str(record.get("id") or text_hash(as_json(record)))
 
 
 def _plain(value: Any) -> Any:

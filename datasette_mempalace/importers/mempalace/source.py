@@ -25,7 +25,7 @@ from .folder import CLOSETS, DRAWERS, configured, find_beside, find_graph
 from .hnsw_files import Vector
 from .identity import SAMPLES, Identity, check_samples, read_identity
 from .report import Found
-from .snapshot import copy_database, take_snapshot
+from .snapshot import PalaceBusy, copy_database, take_snapshot
 from .vectors_of import StoredVectors
 
 # MemPalace's collection of pictures and sounds, which have no text.
@@ -104,9 +104,16 @@ def _look(
             f"{orphans:,} rows belong to no collection, and MemPalace does not see them either; left out"
         )
     identity = check_samples(read_identity(folder, drawers), drawers, _samples(connection, work, drawers))
-    tables = {**beside, **({"knowledge graph": graph} if graph else {})}
+    copied = None
+    if graph:
+        try:
+            copied = copy_database(graph, work / "graph.sqlite3")
+        except (BadInput, PalaceBusy) as error:
+            if knowledge_graph:
+                raise
+            notes.append(f"the knowledge graph is left out: {error.message}")
+    tables = {**beside, **({"knowledge graph": graph} if graph and copied else {})}
     found = Found(folder, collections, drawers, closets, identity.told, tables, notes)
-    copied = copy_database(graph, work / "graph.sqlite3") if graph else None
     return Source(connection, work, found, identity, waiting, copied, beside)
 
 

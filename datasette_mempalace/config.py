@@ -39,6 +39,7 @@ class Settings:
     time_limit_ms: int = 5000
     sync_seconds: float = 2.0
     warm_up: bool = True
+    table_function: bool = True
     given: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -157,6 +158,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "time_limit_ms": _number(1, 600_000, whole=True),
     "sync_seconds": _number(0.1, 3600),
     "warm_up": _flag,
+    "table_function": _flag,
 }
 
 assert set(_CHECKS) == {f.name for f in fields(Settings)} - {"given"}

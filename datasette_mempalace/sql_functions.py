@@ -1,6 +1,6 @@
 """The SQL functions of a palace's connections: `mempalace_search`, `mempalace_fts_query`, `mempalace_similarity`.
 
-Registered on palace databases only; they read through the connection they are called on. A problem becomes one
+The first is also a table of that name, see `search_table`. Registered on palace databases only; they read through the connection they are called on. A problem becomes one
 readable JSON error object, because SQLite would show any exception as "user-defined function raised exception".
 """
 
@@ -13,11 +13,12 @@ from typing import Any
 
 from datasette.utils.sqlite import sqlite3
 
-from .errors import BadInput, BadParameter, MempalaceError
+from . import search_table
+from .errors import BadInput, MempalaceError
 from .nearest import true_distances
 from .palace import Palace
 from .ranking import similarity
-from .request import parse_request
+from .search_table import generation, read_arguments
 from .searcher import run_search
 from .words import match_all
 
@@ -32,9 +33,10 @@ def register(connection: Any, palace: Palace) -> None:
         palace: the palace, for its settings, embedder and mirror.
     """
     remembered: OrderedDict[tuple[Any, ...], str] = OrderedDict()
+    table = search_table.register(connection, palace)
 
-    def search(*arguments: Any) -> str:
-        key = (_generation(connection), *arguments)
+    def search(*arguments: Any, _keep: object = table) -> str:
+        key = (generation(connection), *arguments)
         if key not in remembered:
             remembered[key] = _as_json(lambda: mempalace_search(palace, connection, *arguments))
             while len(remembered) > REMEMBERED:
@@ -69,15 +71,8 @@ def mempalace_search(
     Raises:
         BadInput: for what is not allowed.
     """
-    if query is None or not str(query).strip():
-        return []
-    given: dict[str, Any] = {**_options(options), "q": query}
-    for name, value in (("wing", wing), ("room", room), ("n_results", n_results)):
-        if value not in (None, ""):
-            given[name] = _names(name, value) if name != "n_results" else value
-    results: list[dict[str, Any]] = run_search(
-        palace, parse_request(given, palace.settings, strict=True), connection
-    )["results"]
+    request = read_arguments(palace.settings, query, wing, room, n_results, options)
+    results: list[dict[str, Any]] = run_search(palace, request, connection)["results"] if request else []
     return results
 
 
@@ -109,34 +104,6 @@ def mempalace_similarity(palace: Palace, connection: Any, drawer_id: Any, query:
     return None if alike is None else round(alike, 6)
 
 
-def _names(name: str, value: Any) -> Any:
-    """A wing or room argument: a JSON array of names, or one name, which may well begin with a bracket."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            names = json.loads(value)
-        except ValueError:
-            return value
-        if isinstance(names, list):
-            if not names:
-                raise BadParameter(name, value, "it must be a name or a JSON array with at least one name")
-            return names
-    return value
-
-
-def _options(options: Any) -> dict[str, Any]:
-    if options in (None, ""):
-        return {}
-    try:
-        given = json.loads(options)
-    except (TypeError, ValueError):
-        given = None
-    if not isinstance(given, dict):
-        raise BadParameter(
-            "options", options, "it must be a JSON object, as json_object('max_distance', 0.5) makes one"
-        )
-    return given
-
-
 def _as_json(work: Callable[[], list[dict[str, Any]]]) -> str:
     try:
         return json.dumps(work(), ensure_ascii=False)
@@ -149,8 +116,3 @@ def _as_json(work: Callable[[], list[dict[str, Any]]]) -> str:
             ).as_json()
             return json.dumps(error_json)
         return json.dumps(MempalaceError(f"mempalace_search: {error}").as_json(), ensure_ascii=False)
-
-
-def _generation(connection: Any) -> tuple[int, int]:
-    """A number pair that changes whenever another or this connection has changed the database."""
-    return (connection.execute("pragma data_version").fetchone()[0], connection.total_changes)

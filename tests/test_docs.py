@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from conftest import LONG
+from datasette_mempalace import search_table
 from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.config import Settings, read_settings
 from datasette_mempalace.request import PARAMETERS
@@ -179,16 +180,46 @@ def test_every_option_of_mempalace_search_is_described():
     assert set(PARAMETERS) - {"q"} <= in_code(described)
 
 
-@pytest.mark.parametrize("code", blocks("sql"))
-async def test_sql_examples_run_and_return_rows(make_datasette, palace_path, code):
-    datasette = make_datasette(palace_path, settings={"sql_time_limit_ms": 20_000})
+async def rows_of(datasette, code):
+    """What Datasette answers to an SQL example: its rows, or its error."""
     parameters = {"sql": code, "_shape": "array", **VALUES}
     response = await datasette.client.get(f"/palace.json?{urlencode(parameters)}", follow_redirects=True)
+    if "from mempalace_search(:q, null, null, 0)" in code:
+        assert response.status_code == 400, "the example of an error is one"
+        return [response.json()["error"]]
     assert response.status_code == 200, response.text
-    rows = response.json()
+    return response.json()
+
+
+@pytest.mark.parametrize("code", blocks("sql"))
+async def test_sql_examples_run_and_return_rows(make_datasette, palace_path, code):
+    rows = await rows_of(make_datasette(palace_path, settings={"sql_time_limit_ms": 20_000}), code)
     assert rows
-    problems = [value for row in rows for value in row.values() if str(value).startswith('{"ok": false')]
-    assert bool(problems) == ("null, null, 0)" in code), "only the example of an error is one"
+    shown = [value for row in rows for value in (row.values() if isinstance(row, dict) else [row])]
+    problems = [
+        value for value in shown if str(value).startswith(('{"ok": false', "mempalace_search: n_results"))
+    ]
+    assert bool(problems) == ("null, null, 0)" in code), "only the examples of an error are some"
+
+
+SQL_QUERIES = FENCE.findall(section("sql.md", "## Queries"))
+
+
+@pytest.mark.parametrize("place", range(0, len(SQL_QUERIES), 2))
+async def test_sql_queries_stand_in_both_forms(make_datasette, palace_path, place):
+    (_, _, table), (_, _, function) = SQL_QUERIES[place : place + 2]
+    assert ("json_each" in table, "json_each" in function) == (False, True)
+    datasette = make_datasette(palace_path, settings={"sql_time_limit_ms": 20_000})
+    assert await rows_of(datasette, table) == await rows_of(datasette, function)
+
+
+def test_every_column_of_the_table_is_described():
+    described = in_code(section("sql.md", "## mempalace_search as a table"))
+    assert set(search_table.PARAMETERS) <= described
+    assert set(search_table.SHAPE.narrowing) <= described
+    assert {word for words in search_table.SHAPE.narrowing.values() for word in words} <= set(
+        re.findall(r"`([^`]+)`", section("sql.md", "### What narrows the search"))
+    )
 
 
 # The command line

@@ -1,0 +1,252 @@
+"""What SQLite calls: the methods of a virtual table, for every connection that a function is registered on.
+
+What makes it safe, read in SQLite's documentation of virtual tables and in CPython's source:
+- every call takes the GIL and catches every exception; errors go to the statement, in words;
+- what SQLite frees was allocated by SQLite, and tables are let go without Python, so that a connection may outlive it;
+- SQLite holds numbers, not objects: a registration that is gone gives an error, never a stray pointer.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import itertools
+import logging
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .library import CALLS, CONSTRAINT, ERROR, INTERRUPT, OK, OPERATORS, Cursor, Library, Module, Table
+from .shapes import BOUNDS, Condition, Function, Offer, Shape, TableError, plan
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Registration:
+    """A function on one connection. Keep it as long as the connection, best in a function registered on it."""
+
+    function: Function
+
+
+@dataclass
+class _Reading:
+    """A cursor's rows, its place among them, and its arguments."""
+
+    rows: Sequence[Mapping[str, Any]]
+    place: int
+    arguments: dict[str, Any]
+
+
+class _Glue:
+    """What SQLite calls for a shape: the methods after `register`, named as SQLite names them."""
+
+    def __init__(self, library: Library, shape: Shape):
+        self.library, self.shape = library, shape
+        self.names = [*shape.columns, *shape.parameters]
+        self.numbers = itertools.count(1)
+        self.registrations: weakref.WeakValueDictionary[int, Registration] = weakref.WeakValueDictionary()
+        self.readings: dict[int, _Reading] = {}
+        free: Any = ctypes.cast(library.free, ctypes.c_void_p).value
+        self.module = Module()
+        for name, call in CALLS.items():
+            method = getattr(self, name, None)
+            if method is not None:
+                setattr(self.module, name, call(_guarded(method)))
+        # The numbers that it holds go with it; Python is not needed, and may be gone.
+        self.module.xDisconnect = CALLS["xDisconnect"](free)
+        # Never freed: a connection may be closed after Python's own end.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.module))
+        close = CALLS["xClose"](free)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(close))
+        atexit.register(setattr, self.module, "xClose", close)
+
+    def register(self, connection: Any, function: Function) -> Registration:
+        number, registration = next(self.numbers), Registration(function)
+        code = self.library.create_module_v2(
+            self.library.database(connection),
+            self.shape.name.encode(),
+            ctypes.addressof(self.module),
+            number,
+            None,
+        )
+        if code != OK:
+            raise RuntimeError(f"SQLite refuses the table-valued function {self.shape.name}: code {code}")
+        self.registrations[number] = registration
+        return registration
+
+    def xConnect(self, db: int, number: int, _count: int, _arguments: int, table: Any, _error: int) -> int:  # noqa: N802
+        code = self.library.declare_vtab(db, self.shape.schema.encode())
+        if code == OK:
+            new = self.library.allocate(bytes(Table(registration=number)))
+            table[0] = ctypes.cast(new, ctypes.POINTER(Table))
+        return int(code)
+
+    def xBestIndex(self, table: Any, info_pointer: Any) -> int:  # noqa: N802
+        info, library = info_pointer[0], self.library
+        offers = [self._offer(info_pointer, place) for place in range(info.constraint_count)]
+        orders = [info.orders[place] for place in range(info.order_count)]
+        chosen = plan(self.shape, offers, [(self._name(o.column), bool(o.descending)) for o in orders])
+        if chosen is None:
+            return CONSTRAINT
+        for number, place in enumerate(chosen.taken, 1):
+            is_parameter = offers[place].column in self.shape.parameters
+            info.usage[place].place, info.usage[place].omit = number, int(is_parameter)
+            if offers[place].operator == "in" and not is_parameter:
+                library.vtab_in(info_pointer, place, 1)
+        info.text, info.free_text = library.allocate(chosen.text.encode() + b"\0"), 1
+        info.cost, info.rows, info.ordered = chosen.cost, chosen.rows, int(chosen.ordered)
+        return OK
+
+    def _offer(self, info: Any, place: int) -> Offer:
+        constraint = info[0].constraints[place]
+        operator = OPERATORS.get(constraint.operator, "other")
+        if operator in BOUNDS:
+            return Offer("", operator, bool(constraint.usable))
+        if operator == "=" and self.library.takes_lists and self.library.vtab_in(info, place, -1):
+            operator = "in"
+        binary = self.library.vtab_collation(info, place) == b"BINARY"
+        return Offer(self._name(constraint.column), operator, bool(constraint.usable), binary)
+
+    def _name(self, column: int) -> str:
+        return self.names[column] if column >= 0 else self.shape.key
+
+    def xOpen(self, table: Any, cursor: Any) -> int:  # noqa: N802
+        new = self.library.allocate(bytes(Cursor(number=next(self.numbers))))
+        cursor[0] = ctypes.cast(new, ctypes.POINTER(Cursor))
+        return OK
+
+    def xClose(self, cursor: Any) -> int:  # noqa: N802
+        self.readings.pop(cursor[0].number, None)
+        self.library.free(ctypes.cast(cursor, ctypes.c_void_p))
+        return OK
+
+    def xFilter(self, cursor: Any, _number: int, text: bytes, count: int, values: Any) -> int:  # noqa: N802
+        table = cursor[0].table[0]
+        self.readings.pop(cursor[0].number, None)
+        try:
+            parts = text.decode().split(", ") if count else []
+            given = [self._condition(part, values[place]) for place, part in enumerate(parts)]
+            self.readings[cursor[0].number] = self._read(table.registration, given)
+        except BaseException as error:
+            return self._failed(table, error)
+        return OK
+
+    def _condition(self, part: str, pointer: int) -> Condition:
+        column, _, operator = part.partition(" ") if part not in BOUNDS else ("", "", part)
+        read = self.library.values if operator == "in" else self.library.value
+        return Condition(column, operator, read(pointer))
+
+    def _read(self, registration: int, given: list[Condition]) -> _Reading:
+        """Call the function, unless SQL's own rule for NULL says that no row can match."""
+        arguments = dict.fromkeys(self.shape.parameters)
+        arguments.update({column: value for column, _, value in given if column in arguments})
+        if not any(column == self.shape.parameters[0] for column, _, _ in given):
+            needed = self.shape.parameters[0]
+            raise TableError(f"its argument {needed} is missing; write {self.shape.name}(:{needed})")
+        bounds = {operator: value for _, operator, value in given if operator in BOUNDS}
+        conditions = [_without_null(each) for each in given if each.column in self.shape.columns]
+        if any(each is None for each in conditions):
+            return _Reading((), 0, arguments)
+        lookups = [each.value for each in conditions if each and each[:2] == (self.shape.key, "=")]
+        narrowing = tuple(each for each in conditions if each and each[:2] != (self.shape.key, "="))
+        registered = self.registrations.get(registration)
+        if registered is None:
+            raise TableError("it has been taken away from this connection")
+        rows = registered.function(arguments, narrowing, _limit(bounds))
+        if lookups and isinstance(lookups[0], int):
+            return _Reading(rows.with_key(self.shape.key, lookups[0]), 0, arguments)
+        return _Reading(rows.rows, 0, arguments)
+
+    def _failed(self, table: Any, error: BaseException) -> int:
+        """Tell the statement what is wrong; an interruption is SQLite's to tell."""
+        if isinstance(error, KeyboardInterrupt) or (
+            isinstance(error, self.library.sqlite3.Error) and "interrupted" in str(error)
+        ):
+            return INTERRUPT
+        if not isinstance(error, TableError):
+            logger.error("%s failed", self.shape.name, exc_info=error)
+            error = TableError(f"{type(error).__name__}: {error}")
+        if table.error:
+            self.library.free(table.error)
+        said = f"{self.shape.name}: {error}".encode("utf-8", "replace").replace(b"\0", b"")
+        table.error = self.library.allocate(said + b"\0")
+        return ERROR
+
+    def xNext(self, cursor: Any) -> int:  # noqa: N802
+        self.readings[cursor[0].number].place += 1
+        return OK
+
+    def xEof(self, cursor: Any) -> int:  # noqa: N802
+        reading = self.readings.get(cursor[0].number)
+        return int(reading is None or reading.place >= len(reading.rows))
+
+    def xColumn(self, cursor: Any, context: int, column: int) -> int:  # noqa: N802
+        reading, name = self.readings[cursor[0].number], self.names[column]
+        is_visible = column < len(self.shape.columns)
+        row = reading.rows[reading.place] if is_visible else reading.arguments
+        self.library.result(context, row.get(name))
+        return OK
+
+    def xRowid(self, cursor: Any, rowid: Any) -> int:  # noqa: N802
+        reading = self.readings[cursor[0].number]
+        rowid[0] = reading.rows[reading.place][self.shape.key]
+        return OK
+
+
+def _guarded(method: Callable[..., int]) -> Callable[..., int]:
+    """A method that never lets an exception into SQLite."""
+
+    def call(*arguments: Any) -> int:
+        try:
+            return method(*arguments)
+        except BaseException:
+            return ERROR
+
+    return call
+
+
+def _without_null(condition: Condition) -> Condition | None:
+    """A condition as SQL means it where NULL is involved: None when no row can match."""
+    column, operator, value = condition
+    if operator == "in":
+        values = tuple(each for each in value if each is not None)
+        return Condition(column, operator, values) if values else None
+    return None if value is None and operator not in ("is", "is null") else condition
+
+
+def _limit(bounds: Mapping[str, Any]) -> int | None:
+    limit, offset = bounds.get("limit"), bounds.get("offset") or 0
+    return (
+        limit + max(offset, 0) if isinstance(limit, int) and isinstance(offset, int) and limit > 0 else None
+    )
+
+
+@functools.cache
+def _glue(sqlite3: Any, shape: Shape) -> _Glue:
+    return _Glue(library_of(sqlite3), shape)
+
+
+@functools.cache
+def library_of(sqlite3: Any) -> Library:
+    """The library of a sqlite3 module, looked for once."""
+    return Library(sqlite3)
+
+
+def register(sqlite3: Any, connection: Any, shape: Shape, function: Function) -> Registration:
+    """Give a connection a table-valued function. Ask `why_off` first.
+
+    Args:
+        sqlite3: the module that the connection is of.
+        connection: an open connection.
+        shape: what the function looks like.
+        function: takes all arguments by name, the conditions taken over, and how many rows the statement wants
+            at most where that is known; returns rows in the shape's order.
+    Returns:
+        the registration; the function works as long as it is kept.
+    Raises:
+        RuntimeError: when the connection is closed or SQLite refuses.
+    """
+    return _glue(sqlite3, shape).register(connection, function)

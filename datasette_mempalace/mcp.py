@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import signal
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -87,6 +88,8 @@ def serve_stdio(palace: Palace) -> None:
     Args:
         palace: the palace; the caller closes it.
     """
+    # Waiting for input cannot be cancelled: Python's own way with Ctrl-C would hang until the next message.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     anyio.run(_serve_stdio, palace)
 
 

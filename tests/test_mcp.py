@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -189,6 +190,21 @@ def test_only_the_protocol_reaches_standard_output(palace_path, tmp_path):
     for noise in ("noise by print", "noise on the descriptor", "noise of a child"):
         assert noise in said
     assert "Traceback" not in said
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals as POSIX has them")
+def test_ctrl_c_ends_it_at_once(palace_path):
+    start = served_over_a_pipe(palace_path)
+    process = subprocess.Popen(
+        [start.command, *start.args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **start.env}
+    )  # fmt: skip
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    process.stdin.write(json.dumps(ping).encode() + b"\n")
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["id"] == 1
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGINT
 
 
 async def test_the_settings_of_a_file_hold_over_a_pipe(palace_path, tmp_path):

@@ -199,7 +199,7 @@ def test_drawers_of_other_origin_are_never_touched(queued, database):
         "drawer_001": "my own text",
         "own": "another of mine",
     }
-    assert any("another origin has here already, with another text" in line for line in done.lines("mine.db"))
+    assert any("something else has here already, with another text" in line for line in done.lines("mine.db"))
 
 
 def test_a_copy_of_a_palace_is_another_origin_and_a_moved_one_is_the_same(queued, database, tmp_path):
@@ -323,6 +323,12 @@ def test_an_empty_palace_is_bound_to_the_model_of_the_vectors_unless_settings_sa
     assert query(database, "select value from mempalace_settings where key = 'embedding_model'") == [
         ("embeddinggemma",)
     ]
+
+
+def test_settings_of_another_model_are_refused_before_anything_is_made(foreign, database):
+    with pytest.raises(EmbedderMismatch, match="the settings name ollama"):
+        import_palace(database, foreign / "queued" / "palace", settings=Settings(embedder={"name": "ollama"}))
+    assert not database.exists()
 
 
 def test_vectors_of_another_length_are_refused(queued, database):

@@ -94,7 +94,8 @@ def test_a_single_broken_vector_is_left_out(synced, database):
     file = index_folder(synced) / "data_level0.bin"
     size = int.from_bytes((file.parent / "header.bin").read_bytes()[28:36], "little")
     overwrite(file, 20 * size + 400, b"\xff" * 8)
-    assert len(check(import_palace(database, synced), synced, database, "Without a vector")) <= 2
+    says = "neither the index nor the queue has a sound one"
+    assert len(check(import_palace(database, synced), synced, database, says)) <= 2
 
 
 class Evil:

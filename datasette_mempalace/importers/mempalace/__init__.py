@@ -26,7 +26,7 @@ from . import graph
 from .chroma_sql import Collection, Record, read_pages
 from .folder import find_folder
 from .hnsw_files import Vector
-from .identity import take_vectors, what_to_install
+from .identity import check_setting, take_vectors, what_to_install
 from .records import as_closet, as_drawer, bookkeeping
 from .report import Found, Imported, Tally
 from .source import Source, open_source
@@ -86,9 +86,10 @@ def import_palace(
 def _bind(target: Path, settings: Settings | None, source: Source, re_embed: bool) -> bool:
     """Make the palace where there is none, bound to the model of the vectors; returns whether they are taken."""
     chosen = settings or Settings()
-    if not target.exists() and not re_embed and chosen.embedder is None:
-        # With its model from the first: a failure must not leave a palace that is bound to another.
-        chosen = replace(chosen, embedder={"name": source.identity.model})
+    if not target.exists() and not re_embed:
+        # Checked and made with its model from the first: a failure must not leave a palace that is bound to another.
+        check_setting(source.identity, chosen)
+        chosen = replace(chosen, embedder=chosen.embedder or {"name": source.identity.model})
     with Palace.create(target, chosen) as palace:
         return take_vectors(palace, source.identity, re_embed)
 
@@ -145,8 +146,10 @@ class _Import:
                 store.write([as_row(record) for record in records], stored)
                 done += len(page)
                 self.progress(step, done, collection.count)
-            if tally.without_vector and vectors.problem:
-                self.report.vector_problem = vectors.problem
+            if tally.without_vector:
+                self.report.vector_problem = (
+                    vectors.problem or "neither the index nor the queue has a sound one"
+                )
         finally:
             vectors.close()
         self._find_gone(store, collection)

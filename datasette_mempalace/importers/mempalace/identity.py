@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...embedding import DEFAULT_EMBEDDER, SAME_MODEL, Embedder, unit_length
+from ...config import Settings
+from ...embedding import DEFAULT_EMBEDDER, SAME_MODEL, Embedder, embedder_from, unit_length
 from ...errors import EmbedderMismatch, MempalaceError
 from ...palace import Palace
 from ...schema import get_setting, set_setting
@@ -92,7 +93,10 @@ def check_samples(
             stored.append(vector)
     if not embedder.is_local or embedder.missing() or not texts:
         return identity
-    made = embedder.embed(texts)
+    try:
+        made = embedder.embed(texts)
+    except MempalaceError:  # its files are there and cannot be loaded: told at the end, with what to do
+        return identity
     matrix = unit_length(np.stack(stored))
     if matrix.shape[1] != made.shape[1]:
         return _unknown(
@@ -107,6 +111,16 @@ def check_samples(
             f"called {identity.model}, but of {len(texts)} texts' vectors the best has a cosine of {alike:.2f} to it",
         )
     return replace(identity, known_from=f"{identity.known_from}; checked on {len(texts)} texts")
+
+
+def check_setting(identity: Identity, settings: Settings) -> None:
+    """Raise EmbedderMismatch when the settings name another model than that of the vectors."""
+    if settings.embedder is not None and embedder_from(settings.embedder).model != identity.model:
+        raise EmbedderMismatch(
+            f"The stored vectors come from the embedding model {identity.told}, and the settings name "
+            f"{embedder_from(settings.embedder).model}. Take the embedder setting away, or take the texts alone and embed "
+            "them with it: add --re-embed."
+        )
 
 
 def take_vectors(palace: Palace, identity: Identity, re_embed: bool) -> bool:

@@ -56,7 +56,7 @@ class Store:
                 old = stored.get(row[key])
                 if old is not None and owners.get(row[key]) != self.origin:
                     same = "the same" if old["text"] == row["text"] else "another text"
-                    self.tally.set_aside[f"whose id another origin has here already, with {same}"] += 1
+                    self.tally.set_aside[f"whose id something else has here already, with {same}"] += 1
                     continue
                 ours.append(row)
                 if old == row:

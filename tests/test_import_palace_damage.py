@@ -336,3 +336,52 @@ def test_a_disk_that_is_full_is_said_beforehand(synced, database, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=10))
     with pytest.raises(MempalaceError, match="make room there"):
         import_palace(database, synced)
+
+
+LIVE = """
+import sys, time, chromadb
+from chromadb.config import Settings
+client = chromadb.PersistentClient(sys.argv[1], settings=Settings(anonymized_telemetry=False))
+metadata = {"hnsw:space": "cosine", "hnsw:batch_size": 10, "hnsw:sync_threshold": 20}
+drawers = client.create_collection("mempalace_drawers", metadata=metadata, embedding_function=None)
+for start in range(0, 100_000, 7):
+    numbers = range(start, start + 7)
+    drawers.add(
+        ids=[f"d{n}" for n in numbers], documents=[f"text {n}" for n in numbers], metadatas=[{"n": n} for n in numbers],
+        embeddings=[[n, 1.0] for n in numbers],
+    )
+    if start == 140:
+        print("ready", flush=True)
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.slow
+def test_a_palace_that_chroma_writes_to_comes_in_as_of_one_moment_or_not_at_all(tmp_path, database):
+    folder = tmp_path / "palace"
+    writer = subprocess.Popen([sys.executable, "-c", LIVE, str(folder)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert writer.stdout.readline() == "ready\n"
+        counts = []
+        for _ in range(3):
+            try:
+                done = import_palace(database, folder)
+            except PalaceBusy:
+                continue
+            counts.append(done.drawers.added + done.drawers.unchanged)
+            assert done.drawers.without_vector == 0
+    finally:
+        writer.terminate()
+        writer.communicate()
+    done = import_palace(database, folder)
+    assert counts == sorted(counts)
+    with Palace.open(database) as palace, palace.reader() as connection:
+        rows = connection.execute(
+            "select drawer_id, text, vector from drawers join drawer_vectors using (id)"
+        ).fetchall()
+    assert len(rows) == done.drawers.added + done.drawers.unchanged >= 140
+    for key, text, blob in rows:
+        number = int(key[1:])
+        assert text == f"text {number}"
+        exact = np.array([number, 1.0]) / np.hypot(number, 1)
+        assert np.frombuffer(blob, dtype="<f4") == pytest.approx(exact, abs=1e-6)

@@ -48,7 +48,7 @@ def file_backlog(connection: Any, collection: Collection) -> int:
     while topic is not None:
         rows = connection.execute(
             "select seq_id, operation, id, metadata from embeddings_queue"
-            " where topic = ? and seq_id > ? order by seq_id limit ?",
+            " where +topic = ? and seq_id > ? order by seq_id limit ?",
             [topic, position, FETCH],
         ).fetchall()
         if not rows:

@@ -367,6 +367,17 @@ def test_the_database_of_a_folder_is_found_by_the_origin_that_it_records(queued,
     assert find_palace_of(queued) == elsewhere
 
 
+def test_nothing_is_written_into_the_folder_even_when_told_to(queued, monkeypatch):
+    before = state(queued)
+    monkeypatch.chdir(queued)
+    for name in ("mine.db", "chroma.sqlite3"):
+        result = run(name, ".")
+        assert (result.exit_code, "must lie outside of" in result.output) == (2, True)
+    assert state(queued) == before
+    (queued.parent / "tunnels.json").write_text('[{"label": "beside"}]')
+    assert import_palace("../mine.db", ".").tables["tunnels"].added == 1
+
+
 def test_the_folder_is_found_where_mempalace_keeps_it(queued, database, tmp_path, monkeypatch):
     for name in (
         "MEMPALACE_PALACE_PATH",

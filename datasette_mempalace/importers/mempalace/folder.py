@@ -104,6 +104,7 @@ def _path(value: object) -> Path | None:
 
 
 def _checked(folder: Path) -> Path:
+    folder = Path(os.path.abspath(folder))  # links stay, as MemPalace leaves them: what lies beside counts
     if is_mempalace_folder(folder):
         return folder
     if folder.name == CHROMA_FILE and folder.is_file():

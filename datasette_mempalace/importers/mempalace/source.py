@@ -66,9 +66,14 @@ def open_source(
         collection: the collection of drawers, or None for the one that MemPalace uses.
         knowledge_graph: the knowledge graph, or None for the one that belongs to the folder.
     Raises:
+        BadParameter: when the database lies in the palace's folder, or an argument is not allowed.
         PalaceNotFound: when the database's folder does not exist.
         PalaceBusy, BadInput: when the palace cannot be read now, or at all.
     """
+    if database.resolve().is_relative_to(folder.resolve()):
+        raise BadParameter(
+            "palace", str(database), f"it must lie outside of {folder}, where nothing is written"
+        )
     if not database.resolve().parent.is_dir():
         raise PalaceNotFound(f"The folder {database.resolve().parent} does not exist; make it first.")
     if knowledge_graph is not None and not knowledge_graph.is_file():

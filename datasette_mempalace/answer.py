@@ -44,7 +44,7 @@ def hit_as_json(search: Search, hit: Candidate, rank: int, copies: list[Candidat
         "similarity": _rounded(hit.similarity),
         "distance": _rounded(hit.distance),
         "effective_distance": _rounded(hit.effective_distance),
-        "bm25_score": round(hit.bm25_score, 4),
+        "bm25_score": round(hit.bm25_score, 6),
         "bm25_share": round(hit.bm25_share, 6),
         "closet_boost": hit.closet_boost,
         "closet_preview": hit.closet_preview,

@@ -27,8 +27,12 @@ _HEADING = re.compile(
     re.MULTILINE,
 )
 _CLOSING_MARKS = re.compile(r"[ \t]\#+$")
+# With the sign that follows a name where it is defined: prose, too, has lines that begin "class of ..." or "function to".
 _CODE_HEADING = re.compile(
-    r"^[ \t]*(?:async[ \t]+def|def|class|function|func|fn|interface|struct)[ \t]+\w+", re.MULTILINE
+    r"^[ \t]*(?:(?:export|public|private|protected|static|async|pub|abstract|final|default)[ \t]+)*"
+    r"(?:(?:def|function|func|fn)[ \t]+\w+(?=[ \t]*[(<\[])"
+    r"|(?:class|interface|struct|enum|trait|impl)[ \t]+\w+(?=[ \t]*(?:[({:<\[]|extends\b|implements\b|\r?$)))",
+    re.MULTILINE,
 )
 MAX_HEADING = 120
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
@@ -53,7 +53,7 @@ class Drawer:
 
 @dataclass
 class Source:
-    """A whole text to be cut into drawers: a file, a page, a conversation."""
+    """A whole text to be cut into drawers: a file, a page, a conversation; `is_code` None goes by the name's ending."""
 
     source_file: str
     text: str
@@ -63,6 +63,13 @@ class Source:
     filed_at: str | None = None
     content_date: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    is_code: bool | None = None
+
+    @property
+    def headings(self) -> list[tuple[int, str]]:
+        """(offset, title) of its headings, or of its definitions where it is source code."""
+        code = self.source_file.lower().endswith(CODE_ENDINGS) if self.is_code is None else self.is_code
+        return find_definitions(self.text) if code else find_headings(self.text)
 
 
 @dataclass
@@ -113,8 +120,7 @@ def put_source(palace: Palace, source: Source) -> Report:
     """
     report = Report()
     text, report.replaced_characters = clean_text(source.text)
-    code = source.source_file.lower().endswith(CODE_ENDINGS)
-    chunks = chunk(text, headings=find_definitions(text) if code else find_headings(text))
+    chunks = chunk(text, headings=replace(source, text=text).headings)
     seen: dict[str, int] = {}
     rows = []
     for index, piece in enumerate(chunks):

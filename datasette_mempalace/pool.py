@@ -27,6 +27,8 @@ from .words import QueryWords, mempalace_words, stems_of
 MULTIPLE = 3
 # MemPalace rounds distances before it fuses them, which decides some close calls.
 MEMPALACE_DECIMALS = 4
+# Without vectors MemPalace ranks up to so many drawers that hold any of the words.
+MEMPALACE_WORDS_ONLY = 500
 
 
 @dataclass
@@ -97,9 +99,10 @@ def count_in_scope(connection: Any, scope: Scope, table: str = "drawers") -> int
 
 
 def pool_size(search: Search, n_results: int) -> int:
-    """How many candidates each source is asked for: three for every hit; `palace` takes at least 30."""
-    least = search.palace.settings.candidate_pool if search.request.ranking == "palace" else 1
-    return max(MULTIPLE * n_results, least)
+    """How many candidates each source is asked for: three for every hit, at least 30 for `palace`."""
+    if search.request.ranking == "palace":
+        return max(MULTIPLE * n_results, search.palace.settings.candidate_pool)
+    return MULTIPLE * n_results if search.vector is not None else max(n_results, MEMPALACE_WORDS_ONLY)
 
 
 def make_pool(search: Search, scope: Scope, n_results: int, in_scope: int) -> Pool:
@@ -233,11 +236,24 @@ def score(search: Search, candidates: list[Candidate]) -> None:
         )
     places = ranking.order(
         [candidate.score for candidate in candidates],
-        [candidate.row["authored_at"] or candidate.row["filed_at"] for candidate in candidates],
-        [candidate.row["drawer_id"] for candidate in candidates],
+        [_moment(candidate, request) for candidate in candidates],
+        [_name(candidate, request) for candidate in candidates],
     )
     candidates[:] = [candidates[place] for place in places]
     search.timed("rank", started)
+
+
+def _moment(candidate: Candidate, request: SearchRequest) -> str | None:
+    """What decides between equal scores: the newer; MemPalace leaves them as the candidates came."""
+    if request.ranking == "mempalace":
+        return None
+    return candidate.row["authored_at"] or candidate.row["filed_at"]
+
+
+def _name(candidate: Candidate, request: SearchRequest) -> str:
+    """What decides last: the drawer's id, after the effective distance in the ranking `mempalace`."""
+    distance = candidate.effective_distance if request.ranking == "mempalace" else None
+    return f"{distance or 0.0:.7f} {candidate.row['drawer_id']}"
 
 
 def read_rows(connection: Any, ids: list[int]) -> dict[int, dict[str, Any]]:

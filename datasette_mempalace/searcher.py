@@ -148,9 +148,9 @@ def search(
 
 def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str, Any]:
     started = time.perf_counter()
-    search = Search(
-        palace, connection, request, read_query(request.query, stop_words(palace.settings.stop_words)), None
-    )
+    # MemPalace drops no stop words unless a language is set there.
+    dropped = frozenset() if request.ranking == "mempalace" else stop_words(palace.settings.stop_words)
+    search = Search(palace, connection, request, read_query(request.query, dropped), None)
     status, reason = embed_query(search)
     in_scope = count_in_scope(connection, request.scope)
     hits, copies, pool, more = _hits(search, in_scope)
@@ -177,7 +177,7 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str
         ],
         "best": {
             "score": round(best.score, 6) if best else None,
-            "bm25_score": round(max((hit.bm25_score for hit in hits), default=0.0), 4),
+            "bm25_score": round(max((hit.bm25_score for hit in hits), default=0.0), 6),
         },
         "weights": {"similarity": palace.settings.similarity_weight, "bm25": palace.settings.bm25_weight},
         "vector_candidates": 0 if words_only else pool_size(search, request.n_results),
@@ -195,7 +195,7 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str
     }
     if request.facets:
         facets_started = time.perf_counter()
-        answer["facets"] = count_facets(search, pool, in_scope)
+        answer["facets"] = count_facets(search, pool)
         search.timed("facets", facets_started)
     search.timed("total", started)
     answer["timings_ms"] = {step: round(spent, 1) for step, spent in search.clock.items()}

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from datasette_mempalace.chunking import CHUNK_SIZE, OVERLAP, chunk, find_headings
+from datasette_mempalace.chunking import CHUNK_SIZE, OVERLAP, chunk, find_definitions, find_headings
 
 TEXTS = st.text(st.sampled_from("ab .\n\r\t#=é東 😀\x00!?"), max_size=400) | st.text(max_size=300)
 
@@ -76,6 +76,16 @@ def test_headings_of_markdown_restructuredtext_and_code_are_found():
     assert find_headings("# One #\ntext\n\nTwo\n===\n\n----\n") == [(0, "One"), (14, "Two")]
     assert find_headings("import x\n\nclass A:\n    def b(self): pass\n") == [(10, "class A"), (19, "def b")]
     assert find_headings("only text\n") == []
+
+
+def test_prose_that_begins_like_code_is_no_definition():
+    text = "class instances are copied\nfunction to call\n    def inner(x):\nexport async function go(\nstruct Point {\nclass A:\n"
+    assert [title for _, title in find_definitions(text)] == [
+        "def inner",
+        "export async function go",
+        "struct Point",
+        "class A",
+    ]
 
 
 def test_a_chunk_without_a_heading_before_it_has_none():

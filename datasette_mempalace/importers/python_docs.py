@@ -103,7 +103,11 @@ def sources() -> list[Source]:
     """Every source of the demo palace, in a fixed order: the language, then the library."""
     about = {**LICENSE, "python_version": platform.python_version()}
     found = [*_topics(), *_library()]
-    return [Source(name, text, wing, room, ADDED_BY, metadata=about) for name, text, wing, room in found]
+    # Docstrings put together under Markdown headings, though their sources are named after modules.
+    return [
+        Source(name, text, wing, room, ADDED_BY, metadata=about, is_code=False)
+        for name, text, wing, room in found
+    ]
 
 
 def file_python_docs(palace: Palace, progress: Callable[[int, int], None] | None = None) -> Report:

@@ -13,6 +13,7 @@ import ctypes
 import functools
 import itertools
 import logging
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from typing import Any
 from .library import CALLS, CONSTRAINT, ERROR, INTERRUPT, OK, OPERATORS, Cursor, Library, Module, Table
 from .shapes import BOUNDS, Condition, Function, Offer, Shape, TableError, plan
 
+MOMENT = 0.1
 logger = logging.getLogger(__name__)
 
 
@@ -49,19 +51,32 @@ class _Glue:
         self.numbers = itertools.count(1)
         self.registrations: weakref.WeakValueDictionary[int, Registration] = weakref.WeakValueDictionary()
         self.readings: dict[int, _Reading] = {}
+        calls = {
+            name: call(_guarded(getattr(self, name))) for name, call in CALLS.items() if hasattr(self, name)
+        }
         free: Any = ctypes.cast(library.free, ctypes.c_void_p).value
-        self.module = Module()
-        for name, call in CALLS.items():
-            method = getattr(self, name, None)
-            if method is not None:
-                setattr(self.module, name, call(_guarded(method)))
-        # The numbers that it holds go with it; Python is not needed, and may be gone.
-        self.module.xDisconnect = CALLS["xDisconnect"](free)
-        # Never freed: a connection may be closed after Python's own end.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.module))
-        close = CALLS["xClose"](free)
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(close))
-        atexit.register(setattr, self.module, "xClose", close)
+        # The numbers that a table holds go with it; Python is not needed, and may be gone.
+        calls["xDisconnect"] = CALLS["xDisconnect"](free)
+        self.module = Module(**calls)
+        self.at_end = {
+            **dict.fromkeys(calls, library.threadsafe),
+            "xDisconnect": library.free,
+            "xClose": library.free,
+        }
+        # Never freed: a connection may be closed, and a thread may be in the middle of a call, after Python's own end.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object((self.module, calls)))
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        """Keep SQLite from calling Python after its end: a daemon thread may still be reading.
+
+        `sqlite3_threadsafe()` is never 0 where there are threads: as an answer an error, and for `xEof` the end.
+        """
+        for name, function in self.at_end.items():
+            address: Any = ctypes.cast(function, ctypes.c_void_p).value
+            setattr(self.module, name, CALLS[name](address))
+        if self.readings:
+            time.sleep(MOMENT)  # for the calls that have begun
 
     def register(self, connection: Any, function: Function) -> Registration:
         number, registration = next(self.numbers), Registration(function)

@@ -67,7 +67,7 @@ class Module(Structure):
 
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
-    "sourceid": (c_char_p,), "malloc64": (_P, c_uint64), "free": (None, _P), "vfs_find": (_P, c_char_p),
+    "sourceid": (c_char_p,), "threadsafe": (c_int,), "malloc64": (_P, c_uint64), "free": (None, _P), "vfs_find": (_P, c_char_p),
     "file_control": (c_int, _P, c_char_p, c_int, _P), "create_module_v2": (c_int, _P, c_char_p, _P, _P, _P),
     "declare_vtab": (c_int, _P, c_char_p), "vtab_collation": (c_char_p, _INFO, c_int),
     "value_type": (c_int, _P), "value_int64": (c_int64, _P), "value_double": (c_double, _P),

@@ -17,16 +17,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
-
 from pydoc_data.topics import topics
+from typing import Any
 
 from datasette_mempalace.embedding import find_minilm
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.searcher import search_memories
 
 MEMPALACE = "3.4.1"
-TOPICS = 80
+TOPICS = 110
 QUESTIONS = 100
 DECIMALS = 3
 NUMBERS = ("distance", "effective_distance", "bm25_score", "closet_boost")
@@ -42,7 +41,9 @@ json.dump([search_memories(palace_path=palace, **question) for question in quest
 
 def main() -> None:
     """Build what is missing, ask, compare, report."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "mempalace-parity")
     arguments.add_argument("--report", type=Path, help="write the report there, too")
     options = arguments.parse_args()
@@ -91,26 +92,50 @@ def environment(folder: Path) -> Path:
 def mine(python: Path, folder: Path, palace: Path, environ: dict[str, str]) -> None:
     """Let MemPalace mine the corpus, two wings of Markdown files."""
     wings = list(WINGS)
-    for number, name in enumerate(sorted(topics)[:TOPICS]):
+    for number, (name, text) in enumerate(corpus().items()):
         wing = wings[number % 2]
         file = folder / "corpus" / wing / WINGS[wing] / f"{name}.md"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"# {name}\n\n{topics[name]}")
+        file.write_text(f"# {name}\n\n{text}")
     mempalace = python.parent / "mempalace"
     for wing in wings:
         place = folder / "corpus" / wing
-        run([mempalace, "--palace", palace, "init", place, "--yes", "--no-llm"], env=environ, stdin=subprocess.DEVNULL)
-        run([mempalace, "--palace", palace, "mine", place, "--wing", wing], env=environ, stdin=subprocess.DEVNULL)
+        run(
+            [mempalace, "--palace", palace, "init", place, "--yes", "--no-llm"],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+        )
+        run(
+            [mempalace, "--palace", palace, "mine", place, "--wing", wing],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+        )
+
+
+def corpus() -> dict[str, str]:
+    """Topics of the language reference by name, each paragraph in the first topic only that has it.
+
+    Later versions than the one compared with fold copies, as this package does; without copies there is no difference.
+    """
+    seen: set[str] = set()
+    texts = {}
+    for name in sorted(topics)[:TOPICS]:
+        paragraphs = [part for part in topics[name].split("\n\n") if " ".join(part.split()) not in seen]
+        seen.update(" ".join(part.split()) for part in paragraphs)
+        if sum(map(len, paragraphs)) > 400:
+            texts[name] = "\n\n".join(paragraphs)
+    return texts
 
 
 def questions() -> list[dict[str, Any]]:
     """A hundred questions of several kinds, the same ones every time, made from the text itself."""
     chosen = random.Random(20260401)
+    texts = corpus()
     asked = []
     for number in range(QUESTIONS):
-        text = topics[chosen.choice(sorted(topics)[:TOPICS])]
+        text = texts[chosen.choice(sorted(texts))]
         sentences = [s for s in re.split(r"(?<=[.!?])\s+", " ".join(text.split())) if 40 < len(s) < 200]
-        words = sorted({word for word in re.findall(r"[a-z]{5,}", text.lower())})
+        words = sorted(set(re.findall(r"[a-z]{5,}", text.lower())))
         sentence = chosen.choice(sentences) if sentences else "how are names bound"
         kinds = [
             sentence,
@@ -130,7 +155,9 @@ def questions() -> list[dict[str, Any]]:
     return asked
 
 
-def compare(python: Path, palace: Path, database: Path, asked: list[dict[str, Any]], environ: dict[str, str]) -> str:
+def compare(
+    python: Path, palace: Path, database: Path, asked: list[dict[str, Any]], environ: dict[str, str]
+) -> str:
     """The report: how many answers are the same, and each difference by name."""
 
     def theirs(**extra: Any) -> list[dict[str, Any]]:
@@ -145,7 +172,10 @@ def compare(python: Path, palace: Path, database: Path, asked: list[dict[str, An
     words = list(zip(theirs(vector_disabled=True), ours(vector_disabled=True), strict=True))
     first = [pair for pair in words if pair[0].get("results")]
     same_first = sum(key(their["results"][0]) == key((our["results"] or [{}])[0]) for their, our in first)
-    union = [differences(*pair) for pair in zip(theirs(candidate_strategy="union"), ours(candidate_strategy="union"), strict=True)]
+    union = [
+        differences(*pair)
+        for pair in zip(theirs(candidate_strategy="union"), ours(candidate_strategy="union"), strict=True)
+    ]
     with Palace.open(database) as opened, opened.reader() as connection:
         drawers = connection.execute("select count(*) from drawers").fetchone()[0]
     lines = [
@@ -168,7 +198,12 @@ def compare(python: Path, palace: Path, database: Path, asked: list[dict[str, An
 
 def key(hit: dict[str, Any]) -> tuple[Any, ...]:
     """What tells hits apart where MemPalace gives no id: their place and what their text begins with."""
-    return (hit.get("wing"), hit.get("room"), hit.get("source_file"), " ".join((hit.get("text") or "").split())[:60])
+    return (
+        hit.get("wing"),
+        hit.get("room"),
+        hit.get("source_file"),
+        " ".join((hit.get("text") or "").split())[:60],
+    )
 
 
 def differences(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
@@ -181,7 +216,9 @@ def differences(theirs: dict[str, Any], ours: dict[str, Any]) -> str:
     found = []
     for rank, (their, our) in enumerate(zip(left, right, strict=True), 1):
         if key(their) != key(our):
-            found.append(f"rank {rank}: {key(their)[2]} {their['distance']} there, {key(our)[2]} {our['distance']} here")
+            found.append(
+                f"rank {rank}: {key(their)[2]} {their['distance']} there, {key(our)[2]} {our['distance']} here"
+            )
         for name in NUMBERS:
             if not close(their.get(name), our.get(name)):
                 found.append(f"rank {rank}: {name} {their.get(name)} there, {our.get(name)} here")

@@ -12,10 +12,11 @@ __all__ = ["__version__"]
 
 
 @hookimpl
-def startup(datasette: Any) -> None:
+def startup(datasette: Any) -> Any:
     from . import registry
 
     registry.check_settings(datasette)
+    return lambda: registry.hide_inner_tables(datasette)
 
 
 @hookimpl

@@ -6,6 +6,7 @@ Nothing else in the package asks which Datasette it runs in.
 from __future__ import annotations
 
 import urllib.parse
+from collections.abc import Iterable
 from typing import Any
 
 from datasette.app import Datasette
@@ -100,3 +101,31 @@ def database_of(datasette: Any, route: str) -> Any:
         return datasette.get_database(route=tilde_decode(route))
     except KeyError:
         return None
+
+
+def hide_tables(datasette: Any, database: str, tables: Iterable[str]) -> None:
+    """Let Datasette list tables of a database among its hidden ones, unless its configuration says otherwise.
+
+    Args:
+        datasette: the Datasette instance.
+        database: the name of the database.
+        tables: their names.
+    """
+    # 1.0 looks for `hidden` in its configuration, 0.65 in its metadata; neither has a hook for it on both.
+    configuration = datasette.config if IS_ONE else datasette._metadata_local
+    databases = configuration.setdefault("databases", {})
+    told = databases.setdefault(database, {}).setdefault("tables", {})
+    for table in tables:
+        told.setdefault(table, {}).setdefault("hidden", True)
+
+
+def settings_error(message: str) -> Exception:
+    """The exception that ends Datasette's start with one sentence."""
+    if IS_ONE:
+        from datasette.utils import StartupError
+
+        return StartupError(message)  # type: ignore[no-any-return]
+    import click
+
+    # 0.65 catches its StartupError before it calls plugins; what it lets through to click is told in one line.
+    return click.ClickException(message)

@@ -18,11 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from .compat import hide_tables, settings_error
 from .config import Settings, read_settings
 from .errors import MempalaceError
 from .keeper import Keeper
 from .palace import Palace
-from .schema import is_palace
+from .schema import INNER_TABLES, is_palace
 
 PLUGIN = "datasette-mempalace"
 THREADS = 4
@@ -121,15 +122,19 @@ def check_settings(datasette: Any) -> None:
     """Refuse to start with settings that cannot be used.
 
     Raises:
-        StartupError: Datasette prints its sentence and ends.
+        Exception: of the kind that Datasette ends with by printing its sentence.
     """
-    from datasette.utils import StartupError
-
     try:
         for database in datasette.databases:
             settings_of(datasette, database)
     except MempalaceError as error:
-        raise StartupError(error.message) from None
+        raise settings_error(error.message) from None
+
+
+async def hide_inner_tables(datasette: Any) -> None:
+    """List what is not for reading (vectors, logs, settings) of every palace among the hidden tables."""
+    for database in await palace_databases(datasette):
+        hide_tables(datasette, database, INNER_TABLES)
 
 
 async def is_palace_database(datasette: Any, db: Any) -> bool:

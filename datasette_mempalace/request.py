@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from .config import RANKINGS, STRATEGIES, Settings
-from .errors import BadParameter
+from .errors import BadInput, BadParameter
 from .filters import COLUMNS, OPERATORS, Filter, is_filter, make_filter
 from .scope import DATE_COLUMNS, Scope
 from .text import clean_text
@@ -68,7 +68,7 @@ def parse_request(
     Returns:
         the request.
     Raises:
-        BadParameter: naming the parameter, its value and what is allowed.
+        BadInput: naming the parameter, its value and what is allowed.
     """
     _check_names(parameters, strict)
     query = _query(parameters.get("q"), allow_blank)
@@ -139,7 +139,7 @@ def _query(value: Any, allow_blank: bool) -> str:
     text, _ = clean_text(str(value) if value is not None else "")
     text = text.strip()
     if not text and not allow_blank:
-        raise BadParameter("q", value, "it must hold the words to search for")
+        raise BadInput("q is missing or blank: give it the words to search for.")
     if len(text) > MAX_QUERY:
         raise BadParameter("q", text[:60] + "…", f"it must be at most {MAX_QUERY:,} characters long")
     return text

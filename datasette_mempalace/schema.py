@@ -21,6 +21,12 @@ DRAWER_COLUMNS = (
 )  # fmt: skip
 CLOSET_COLUMNS = ("closet_id", "wing", "room", "source_file", "text", "metadata")
 
+# What is there for the palace itself, not for readers.
+INNER_TABLES = (
+    "drawer_vectors", "closet_vectors", "spare_vectors", "drawer_changes", "mempalace_settings", "drawers_fts_terms",
+    "_sqlite_migrations", "sqlite_sequence",
+)  # fmt: skip
+
 migrations = Migrations(MIGRATIONS)
 
 
@@ -46,6 +52,11 @@ def m001_drawers_and_closets(db: Any) -> None:
         },
         pk="id",
         not_null={"drawer_id", "text"},
+        # For whoever inserts by plain SQL and gives nothing but a text.
+        defaults={
+            "drawer_id": "('drawer_' || lower(hex(randomblob(12))))",
+            "filed_at": "(strftime('%Y-%m-%dT%H:%M:%S', 'now', 'localtime'))",
+        },
     )
     db["drawers"].create_index(["drawer_id"], unique=True)
     for columns in (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from datasette.utils.sqlite import sqlite3
@@ -15,8 +16,9 @@ from datasette.utils.sqlite import sqlite3
 from .answer import hit_as_json
 from .config import STRATEGIES
 from .copies import fold_copies
-from .errors import BadInput, EmbedderMismatch, EmbedderUnavailable, MempalaceError
+from .errors import BadInput, EmbedderMismatch, EmbedderUnavailable, MempalaceError, PalaceNotFound
 from .facets import count_facets
+from .origins import CHROMA_FILE, find_palace_of, how_to_import
 from .palace import Palace
 from .pool import Candidate, Pool, Search, count_in_scope, make_pool, pool_size
 from .request import SearchRequest, parse_request
@@ -81,7 +83,7 @@ def search_memories(
 
     Args:
         query: the words.
-        palace_path: a palace database.
+        palace_path: a palace database, or a MemPalace folder that was imported into one.
         wing, room, source_file: exact names; None or "" for all.
         n_results: how many hits at most, 1 to 1,000.
         max_distance: the farthest cosine distance, 0 for no limit.
@@ -105,7 +107,7 @@ def search_memories(
         "candidate_strategy": candidate_strategy, "ranking": ranking,
     }  # fmt: skip
     try:
-        palace = Palace.open(palace_path)
+        palace = Palace.open(_database_of(palace_path))
     except MempalaceError as error:
         return {"error": error.message, "results": []}
     with palace:
@@ -134,7 +136,7 @@ def search(
     Raises:
         PalaceNotFound: when there is no palace at `palace_path`.
     """
-    Palace.open(palace_path).close()
+    Palace.open(_database_of(palace_path)).close()
     answer = search_memories(query, palace_path, wing, room, n_results)
     if answer.get("fallback"):
         print(f"Words only: {answer['fallback_reason']}")
@@ -144,6 +146,16 @@ def search(
         print(f"[{rank}] {hit['wing']} / {hit['room']}  {hit['source_file']}")
         print(f"    similarity {hit['similarity']}  bm25 {hit['bm25_score']}  {hit['matched_via']}")
         print("\n".join(f"    {line}" for line in hit["text"].strip().splitlines()), end="\n\n")
+
+
+def _database_of(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The palace database that a path means: the file itself, or the one that a MemPalace folder was imported into."""
+    if not (Path(path) / CHROMA_FILE).is_file():
+        return path
+    found = find_palace_of(path)
+    if found is None:
+        raise PalaceNotFound(how_to_import(path))
+    return found
 
 
 def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from .words import QueryWords, find_words, fold, quoted, read_query
 MOST_NAMES = 20_000
 MOST_TERMS = 20_000
 NEAR = 3
+MOST_WORDS = 8
 LEAST_ALIKE = 0.75
 
 
@@ -45,7 +46,7 @@ def near_words(connection: Any, words: QueryWords) -> list[dict[str, Any]]:
         [{"word", "near": [{"word", "drawers"}]}]; the near ones as some drawer writes them.
     """
     unknown = []
-    for word, stem in zip(words.words, words.stems, strict=True):
+    for word, stem in list(zip(words.words, words.stems, strict=True))[:MOST_WORDS]:
         if drawers_with(connection, word, stem):
             continue
         terms = dict(

@@ -28,7 +28,10 @@ SECONDS_TO_START = 60
 def main() -> int:
     database = Path(sys.argv[1])
     host = os.environ.get("HOST") or "127.0.0.1"
-    wanted = int(os.environ.get("PORT") or 8001)
+    given = os.environ.get("PORT") or "8001"
+    if not given.isdecimal() or not 1 <= int(given) <= 65535:
+        raise SystemExit(f"PORT is {given!r}; it must be a number from 1 to 65535.")
+    wanted = int(given)
     port = free_port(host, wanted)
     if port != wanted:
         print(f"Port {wanted} is taken; using {port}.", flush=True)

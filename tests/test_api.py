@@ -103,8 +103,8 @@ async def test_an_empty_filter_is_none(served):
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({}, "q:"),
-        ({"q": "   "}, "q:"),
+        ({}, "q is missing or blank"),
+        ({"q": "   "}, "q is missing or blank"),
         ({"q": "x", "n_results": "0"}, "whole number from 1 to 1,000"),
         ({"q": "x", "n_results": "-1"}, "whole number from 1 to 1,000"),
         ({"q": "x", "n_results": "abc"}, "whole number from 1 to 1,000"),

@@ -380,7 +380,7 @@ def test_search_without_words(palace):
     for words in ([], [" "], ["--query", ""]):
         result = run("search", palace, *words)
         assert result.exit_code == 2
-        assert "must hold the words" in result.stderr
+        assert "words to search for" in result.stderr
 
 
 @pytest.mark.parametrize(

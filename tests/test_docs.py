@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 from click.testing import CliRunner
+from sqlite_utils.cli import cli as sqlite_utils_cli
 
 from conftest import LONG
 from datasette_mempalace import search_table
@@ -270,6 +271,9 @@ def run_line(line):
         return Path(words[1]).mkdir()
     if words[0] == "echo":
         return Path(target).write_text(" ".join(words[1:]) + "\n")
+    if words[0] == "sqlite-utils":
+        text = " ".join(shlex.split(first)[1:])
+        return CliRunner().invoke(sqlite_utils_cli, words[1:], input=text, catch_exceptions=False).output
     assert words[0] == "datasette"
     if words[1] != "mempalace":
         return None

@@ -19,6 +19,7 @@ from datasette_mempalace.importers.mempalace import identity, import_palace
 from datasette_mempalace.importers.mempalace.chroma_sql import Collection
 from datasette_mempalace.origins import DATABASES, find_palace_of, how_to_import, is_mempalace_folder
 from datasette_mempalace.palace import Palace
+from datasette_mempalace.searcher import search_memories
 from datasette_mempalace.vectors import count_pending, embed_pending
 from foreign_palaces import IMPORTED, copy_palace, edit, state
 
@@ -455,3 +456,13 @@ def test_wrong_input_is_refused_with_a_sentence(foreign, database, tmp_path, mon
     assert result.exit_code == 2
     assert says in result.output
     assert not database.exists()
+
+
+def test_search_memories_takes_the_folder_once_it_was_imported(queued, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    before = search_memories("token", queued)
+    assert before["results"] == []
+    assert "import-palace" in before["error"]
+    assert run(queued.parent / "imported.db", queued).exit_code == 0
+    assert search_memories("token", queued) == search_memories("token", queued.parent / "imported.db")
+    assert search_memories("token", queued)["results"]

@@ -10,6 +10,7 @@ import pytest
 from datasette_mempalace import registry
 from datasette_mempalace.config import Settings
 from datasette_mempalace.errors import MempalaceError
+from datasette_mempalace.schema import INNER_TABLES
 
 PALACE = "/palace/-/mempalace"
 
@@ -98,3 +99,15 @@ def test_nothing_is_kept_of_a_datasette_that_is_gone(palace_path):
     gc.collect()
     assert alive() is None
     assert kept.opened() == []
+
+
+async def test_inner_tables_are_hidden_unless_the_configuration_shows_them(make_datasette, palace_path):
+    datasette = make_datasette(palace_path)
+    await datasette.invoke_startup()
+    hidden = set(await datasette.get_database("palace").hidden_table_names())
+    assert set(INNER_TABLES) - {"sqlite_sequence"} <= hidden
+    assert not {"drawers", "closets"} & hidden
+    config = {"databases": {"palace": {"tables": {"drawer_changes": {"hidden": False}}}}}
+    showing = make_datasette(palace_path, config=config)
+    await showing.invoke_startup()
+    assert "drawer_changes" not in await showing.get_database("palace").hidden_table_names()

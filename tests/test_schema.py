@@ -102,6 +102,16 @@ def test_plain_sql_is_found_at_once_by_its_words(palace):
     assert changes(palace)[-3:] == ["insert", "update", "delete"]
 
 
+def test_a_text_alone_is_enough_for_an_insert(palace):
+    raw(palace, "insert into drawers(text) values ('a pink flamingo')")
+    drawer_id, filed_at = one(
+        palace, "select drawer_id, filed_at from drawers where text = 'a pink flamingo'"
+    )
+    assert drawer_id.startswith("drawer_")
+    assert filed_at.startswith("20")
+    assert texts(find(palace, "flamingo", vector_disabled=1)) == ["a pink flamingo"]
+
+
 def test_a_vector_goes_when_its_text_changes_and_stays_when_only_its_place_does(palace):
     raw(palace, "update drawers set wing = 'elsewhere' where id = 1")
     assert one(palace, "select count(*) from drawer_vectors") == (2,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -42,7 +43,14 @@ def demo(palace: Path, config: Path | None) -> None:
     finally:
         shutil.rmtree(workshop, ignore_errors=True)
     click.echo(f"Built the demo palace {palace} in {time.monotonic() - started:.0f} seconds. {told}")
-    click.echo(f"Now try: datasette mempalace search {palace} how do I undo an import")
+    click.echo(f"Now try: {_datasette()} mempalace search {palace} wait for several tasks at the same time")
+
+
+def _datasette() -> str:
+    """How to call this Datasette: by its name where that finds it, else by its path."""
+    here = Path(sys.executable).parent / "datasette"
+    found = shutil.which("datasette")
+    return "datasette" if found and Path(found).parent == here.parent else os.path.relpath(here)
 
 
 def _require_demo(palace: Path, config: Path | None) -> None:

@@ -1,6 +1,5 @@
 """Importing records: every format, every column name, bad rows that cost nothing, round trips of any text."""
 
-import csv
 import io
 import json
 import sqlite3
@@ -368,12 +367,12 @@ def test_any_text_survives_json(tmp_path_factory, records, form):
     st.sampled_from(["\n", "\r\n"]),
 )
 def test_any_text_survives_csv(records, form, newline):
-    file = io.StringIO(newline="")
-    writer = csv.writer(
-        file, "excel-tab" if form == "tsv" else "excel", lineterminator=newline, quoting=csv.QUOTE_ALL
+    # By hand: csv writes no NUL before Python 3.11.
+    content = "".join(
+        ("\t" if form == "tsv" else ",").join('"' + cell.replace('"', '""') + '"' for cell in row) + newline
+        for row in [("text", "wing"), *records]
     )
-    writer.writerows([("text", "wing"), *records])
-    got = list(read_rows(io.BytesIO(file.getvalue().encode()), f"a.{form}"))
+    got = list(read_rows(io.BytesIO(content.encode()), f"a.{form}"))
     assert not [row for row in got if isinstance(row, BadRow)]
     assert [(row.value.get("text", ""), row.value.get("wing", "")) for row in got] == records
 

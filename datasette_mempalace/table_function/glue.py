@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .library import CALLS, CONSTRAINT, ERROR, INTERRUPT, OK, OPERATORS, Cursor, Library, Module, Table
-from .shapes import BOUNDS, Condition, Function, Offer, Shape, TableError, plan
+from .shapes import BOUNDS, Condition, Function, Offer, Rows, Shape, TableError, plan
 
 MOMENT = 0.1
 logger = logging.getLogger(__name__)
@@ -35,11 +35,13 @@ class Registration:
 
 @dataclass
 class _Reading:
-    """A cursor's rows, its place among them, and its arguments."""
+    """What a cursor reads: `rows` of all that was `found`, the `place` among them, and what it was found for."""
 
+    found: Rows
     rows: Sequence[Mapping[str, Any]]
-    place: int
     arguments: dict[str, Any]
+    asked: str
+    place: int = 0
 
 
 class _Glue:
@@ -47,7 +49,7 @@ class _Glue:
 
     def __init__(self, library: Library, shape: Shape):
         self.library, self.shape = library, shape
-        self.names = [*shape.columns, *shape.parameters]
+        self.names, self.visible = [*shape.columns, *shape.parameters], len(shape.columns)
         self.numbers = itertools.count(1)
         self.registrations: weakref.WeakValueDictionary[int, Registration] = weakref.WeakValueDictionary()
         self.readings: dict[int, _Reading] = {}
@@ -128,23 +130,24 @@ class _Glue:
     def _name(self, column: int) -> str:
         return self.names[column] if column >= 0 else self.shape.key
 
+    # Cursors come as addresses: that is all which most of the calls below need, and there are many.
+
     def xOpen(self, table: Any, cursor: Any) -> int:  # noqa: N802
-        new = self.library.allocate(bytes(Cursor(number=next(self.numbers))))
-        cursor[0] = ctypes.cast(new, ctypes.POINTER(Cursor))
+        cursor[0] = self.library.allocate(bytes(Cursor()))
         return OK
 
-    def xClose(self, cursor: Any) -> int:  # noqa: N802
-        self.readings.pop(cursor[0].number, None)
-        self.library.free(ctypes.cast(cursor, ctypes.c_void_p))
+    def xClose(self, cursor: int) -> int:  # noqa: N802
+        self.readings.pop(cursor, None)
+        self.library.free(cursor)
         return OK
 
-    def xFilter(self, cursor: Any, _number: int, text: bytes, count: int, values: Any) -> int:  # noqa: N802
-        table = cursor[0].table[0]
-        self.readings.pop(cursor[0].number, None)
+    def xFilter(self, cursor: int, _number: int, text: bytes, count: int, values: Any) -> int:  # noqa: N802
+        table = Cursor.from_address(cursor).table[0]
+        before = self.readings.pop(cursor, None)
         try:
             parts = text.decode().split(", ") if count else []
             given = [self._condition(part, values[place]) for place, part in enumerate(parts)]
-            self.readings[cursor[0].number] = self._read(table.registration, given)
+            self.readings[cursor] = self._read(table.registration, given, before)
         except BaseException as error:
             return self._failed(table, error)
         return OK
@@ -154,7 +157,20 @@ class _Glue:
         read = self.library.values if operator == "in" else self.library.value
         return Condition(column, operator, read(pointer))
 
-    def _read(self, registration: int, given: list[Condition]) -> _Reading:
+    def _read(self, registration: int, given: list[Condition], before: _Reading | None) -> _Reading:
+        """Rows for what is given. The same again within a statement, as in a left join, is answered from before."""
+        lookups = [value for column, operator, value in given if (column, operator) == (self.shape.key, "=")]
+        asked = repr([each for each in given if each[:2] != (self.shape.key, "=")])
+        if before is None or before.asked != asked:
+            before = self._call(registration, given, asked)
+        found = before.found.rows
+        if lookups and isinstance(lookups[0], int):
+            found = before.found.with_key(self.shape.key, lookups[0])
+        elif lookups and lookups[0] is None:
+            found = ()
+        return _Reading(before.found, found, before.arguments, asked)
+
+    def _call(self, registration: int, given: list[Condition], asked: str) -> _Reading:
         """Call the function, unless SQL's own rule for NULL says that no row can match."""
         arguments = dict.fromkeys(self.shape.parameters)
         arguments.update({column: value for column, _, value in given if column in arguments})
@@ -162,18 +178,16 @@ class _Glue:
             needed = self.shape.parameters[0]
             raise TableError(f"its argument {needed} is missing; write {self.shape.name}(:{needed})")
         bounds = {operator: value for _, operator, value in given if operator in BOUNDS}
-        conditions = [_without_null(each) for each in given if each.column in self.shape.columns]
-        if any(each is None for each in conditions):
-            return _Reading((), 0, arguments)
-        lookups = [each.value for each in conditions if each and each[:2] == (self.shape.key, "=")]
-        narrowing = tuple(each for each in conditions if each and each[:2] != (self.shape.key, "="))
-        registered = self.registrations.get(registration)
-        if registered is None:
+        narrowing = [each for each in given if each.column in self.shape.columns]
+        conditions = tuple(_without_null(each) for each in narrowing if each[:2] != (self.shape.key, "="))
+        function = self.registrations.get(registration)
+        if function is None:
             raise TableError("it has been taken away from this connection")
-        rows = registered.function(arguments, narrowing, _limit(bounds))
-        if lookups and isinstance(lookups[0], int):
-            return _Reading(rows.with_key(self.shape.key, lookups[0]), 0, arguments)
-        return _Reading(rows.rows, 0, arguments)
+        possible = tuple(each for each in conditions if each is not None)
+        if len(possible) < len(conditions):
+            return _Reading(Rows(()), (), arguments, asked)
+        found = function.function(arguments, possible, _limit(bounds))
+        return _Reading(found, found.rows, arguments, asked)
 
     def _failed(self, table: Any, error: BaseException) -> int:
         """Tell the statement what is wrong; an interruption is SQLite's to tell."""
@@ -190,23 +204,22 @@ class _Glue:
         table.error = self.library.allocate(said + b"\0")
         return ERROR
 
-    def xNext(self, cursor: Any) -> int:  # noqa: N802
-        self.readings[cursor[0].number].place += 1
+    def xNext(self, cursor: int) -> int:  # noqa: N802
+        self.readings[cursor].place += 1
         return OK
 
-    def xEof(self, cursor: Any) -> int:  # noqa: N802
-        reading = self.readings.get(cursor[0].number)
+    def xEof(self, cursor: int) -> int:  # noqa: N802
+        reading = self.readings.get(cursor)
         return int(reading is None or reading.place >= len(reading.rows))
 
-    def xColumn(self, cursor: Any, context: int, column: int) -> int:  # noqa: N802
-        reading, name = self.readings[cursor[0].number], self.names[column]
-        is_visible = column < len(self.shape.columns)
-        row = reading.rows[reading.place] if is_visible else reading.arguments
-        self.library.result(context, row.get(name))
+    def xColumn(self, cursor: int, context: int, column: int) -> int:  # noqa: N802
+        reading = self.readings[cursor]
+        row = reading.rows[reading.place] if column < self.visible else reading.arguments
+        self.library.result(context, row.get(self.names[column]))
         return OK
 
-    def xRowid(self, cursor: Any, rowid: Any) -> int:  # noqa: N802
-        reading = self.readings[cursor[0].number]
+    def xRowid(self, cursor: int, rowid: Any) -> int:  # noqa: N802
+        reading = self.readings[cursor]
         rowid[0] = reading.rows[reading.place][self.shape.key]
         return OK
 

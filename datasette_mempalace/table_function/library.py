@@ -41,23 +41,23 @@ class Table(Structure):
 
 
 class Cursor(Structure):
-    _fields_ = [("table", POINTER(Table)), ("number", c_int64)]
+    _fields_ = [("table", POINTER(Table))]
 
 
-_P, _TABLE, _CURSOR, _INFO = c_void_p, POINTER(Table), POINTER(Cursor), POINTER(IndexInfo)
+_P, _TABLE, _INFO = c_void_p, POINTER(Table), POINTER(IndexInfo)
 _TYPES: dict[str, tuple[Any, ...]] = {
     "xCreate": (_P, _P, c_int, _P, _P, _P),
     "xConnect": (_P, _P, c_int, _P, POINTER(_TABLE), _P),
     "xBestIndex": (_TABLE, _INFO),
     "xDisconnect": (_P,),
     "xDestroy": (_P,),
-    "xOpen": (_TABLE, POINTER(_CURSOR)),
-    "xClose": (_CURSOR,),
-    "xFilter": (_CURSOR, c_int, c_char_p, c_int, POINTER(_P)),
-    "xNext": (_CURSOR,),
-    "xEof": (_CURSOR,),
-    "xColumn": (_CURSOR, _P, c_int),
-    "xRowid": (_CURSOR, POINTER(c_int64)),
+    "xOpen": (_TABLE, POINTER(_P)),
+    "xClose": (_P,),
+    "xFilter": (_P, c_int, c_char_p, c_int, POINTER(_P)),
+    "xNext": (_P,),
+    "xEof": (_P,),
+    "xColumn": (_P, _P, c_int),
+    "xRowid": (_P, POINTER(c_int64)),
 }
 CALLS: dict[str, Any] = {name: ctypes.CFUNCTYPE(c_int, *types) for name, types in _TYPES.items()}
 
@@ -171,7 +171,10 @@ class Library:
 
     def result(self, context: int, value: Any) -> None:
         """Give SQLite the value of a column."""
-        if value is None:
+        if isinstance(value, str):
+            content = value.encode("utf-8", "replace")
+            self.result_text(context, content, len(content), _TRANSIENT)
+        elif value is None:
             self.result_null(context)
         elif isinstance(value, int) and -(2**63) <= value < 2**63:
             self.result_int64(context, value)
@@ -180,6 +183,4 @@ class Library:
         elif isinstance(value, bytes):
             self.result_blob(context, value, len(value), _TRANSIENT)
         else:
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-            content = text.encode("utf-8", "replace")
-            self.result_text(context, content, len(content), _TRANSIENT)
+            self.result(context, json.dumps(value, ensure_ascii=False, default=str))

@@ -36,7 +36,7 @@ COLUMNS = {
     "matched_via": "text", "filed_at": "text", "authored_at": "text", "content_date": "text", "hall": "text",
     "added_by": "text", "found_by": "text", "context": "text", "context_drawer_ids": "text",
     "drawer_index": "integer", "total_drawers": "integer", "also_in": "text", "words_found": "text",
-    "words_missing": "text",
+    "words_missing": "text", "explain": "text",
 }  # fmt: skip
 PARAMETERS = ("query", "in_wing", "in_room", "n_results", "options")
 # Columns of a hit under which a drawer has the value itself, by the drawer's own name for it.

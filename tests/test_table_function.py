@@ -1,6 +1,7 @@
 """Table-valued functions through ctypes: what reaches the function, what reaches the statement, and what must not crash."""
 
 import itertools
+import os
 import subprocess
 import sys
 import textwrap
@@ -593,3 +594,16 @@ def test_another_library_than_the_modules_own_is_noticed(unproven, monkeypatch):
 
 def test_conditions_are_plain_tuples():
     assert Condition("n", "=", 1) == ("n", "=", 1)
+
+
+def test_pythons_without_ctypes():
+    code = """
+import sys
+sys.modules["ctypes"] = None
+from datasette.utils.sqlite import sqlite3
+from datasette_mempalace import search_table, table_function
+print(table_function.why_off(sqlite3))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert "ctypes" in done.stdout, done.stderr

@@ -10,8 +10,30 @@ It knows nothing of palaces and imports nothing of the project, so that it can b
     proof     whether all this works here
 """
 
-from .glue import Registration, register
-from .proof import why_off
-from .shapes import Condition, Rows, Shape, TableError
+from __future__ import annotations
 
-__all__ = ["Condition", "Registration", "Rows", "Shape", "TableError", "register", "why_off"]
+from typing import Any
+
+from .proof import why_off
+from .shapes import Condition, Function, Rows, Shape, TableError
+
+__all__ = ["Condition", "Function", "Rows", "Shape", "TableError", "register", "why_off"]
+
+
+def register(sqlite3: Any, connection: Any, shape: Shape, function: Function) -> object:
+    """Give a connection a table-valued function. Ask `why_off` first.
+
+    Args:
+        sqlite3: the module that the connection is of.
+        connection: an open connection.
+        shape: what the function looks like.
+        function: takes all arguments by name, the conditions taken over, and how many rows the statement wants
+            at most where that is known; returns rows in the shape's order.
+    Returns:
+        what has to be kept as long as the function is to work, best in a function registered on the connection.
+    Raises:
+        RuntimeError: when the connection is closed or SQLite refuses.
+    """
+    from . import glue  # not before: there are Pythons without ctypes
+
+    return glue.register(sqlite3, connection, shape, function)

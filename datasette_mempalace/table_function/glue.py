@@ -264,17 +264,5 @@ def library_of(sqlite3: Any) -> Library:
 
 
 def register(sqlite3: Any, connection: Any, shape: Shape, function: Function) -> Registration:
-    """Give a connection a table-valued function. Ask `why_off` first.
-
-    Args:
-        sqlite3: the module that the connection is of.
-        connection: an open connection.
-        shape: what the function looks like.
-        function: takes all arguments by name, the conditions taken over, and how many rows the statement wants
-            at most where that is known; returns rows in the shape's order.
-    Returns:
-        the registration; the function works as long as it is kept.
-    Raises:
-        RuntimeError: when the connection is closed or SQLite refuses.
-    """
+    """Register a function on a connection; what the package's own `register` promises."""
     return _glue(sqlite3, shape).register(connection, function)

@@ -10,7 +10,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from .glue import library_of, register
 from .shapes import Condition, Rows, Shape, TableError
 
 SELF_TEST_SECONDS = 10
@@ -66,10 +65,10 @@ def _why_not_library(sqlite3: Any) -> str | None:
     if done.returncode != 0:
         last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return f"the self-test failed: {last or f'it ended with code {done.returncode}'}"
-    source = done.stdout.decode().strip()
-    if source != library_of(sqlite3).source:
-        return f"the self-test used SQLite {source}, but this process uses {library_of(sqlite3).source}"
-    return None
+    from .glue import library_of
+
+    tried, used = done.stdout.decode().strip(), library_of(sqlite3).source
+    return None if tried == used else f"the self-test used SQLite {tried}, but this process uses {used}"
 
 
 def self_test(sqlite3: Any) -> str:
@@ -80,6 +79,8 @@ def self_test(sqlite3: Any) -> str:
     Raises:
         RuntimeError: when something is not as it should be.
     """
+    from .glue import library_of, register
+
     shape = Shape(
         "numbers", {"n": "integer", "square": "integer", "words": "text"}, ("count", "word"), "n",
         {"square": frozenset({"in", ">"})}, order="n",

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
+from . import ranking
 from .pool import Candidate, Search
 from .snippets import snippet
 from .text import source_name
@@ -27,7 +28,7 @@ def hit_as_json(search: Search, hit: Candidate, rank: int, copies: list[Candidat
     places = find_words(row["text"], search.words)
     counts = Counter(word for _, _, word in places)
     asked = (*search.words.words, *search.words.substrings)
-    return {
+    shown = {
         "rank": rank,
         "id": hit.id,
         "drawer_id": row["drawer_id"],
@@ -62,6 +63,44 @@ def hit_as_json(search: Search, hit: Candidate, rank: int, copies: list[Candidat
         "also_in": [_copy(candidate) for candidate in copies],
         "words_found": [{"word": word, "count": counts[word]} for word in asked if counts[word]],
         "words_missing": [word for word in asked if not counts[word]],
+    }
+    if search.request.explain:
+        shown["explain"] = explain_hit(search, hit)
+    return shown
+
+
+def explain_hit(search: Search, hit: Candidate) -> dict[str, Any]:
+    """Where a hit came from and what its score is made of.
+
+    Returns:
+        `vector` and `lexical`: its rank among the candidates found that way, or null. `parts`: for "similarity" and
+        "bm25" the value, the weight and what they add; they sum up to the score. `closet`: the boost and what the
+        closet says, or null. `ranked_distance`: the distance that the similarity part was taken from.
+    """
+    settings = search.palace.settings
+    parts: list[dict[str, Any]] = [{"part": "bm25", "value": hit.bm25_share, "weight": settings.bm25_weight}]
+    distance = hit.effective_distance if settings.closet_boost_in_score else hit.distance
+    if search.vector is None:
+        parts[0]["weight"] = 1.0
+    else:
+        alike = ranking.similarity(distance) or 0.0
+        parts.insert(0, {"part": "similarity", "value": alike, "weight": settings.similarity_weight})
+    return {
+        "vector": None
+        if hit.vector_rank is None
+        else {"rank": hit.vector_rank, "distance": _rounded(hit.distance)},
+        "lexical": None if hit.lexical_rank is None else {"rank": hit.lexical_rank},
+        "closet": {"boost": hit.closet_boost, "says": hit.closet_preview} if hit.closet_boost else None,
+        "ranked_distance": _rounded(distance),
+        "parts": [
+            {
+                "part": part["part"],
+                "value": round(part["value"], 6),
+                "weight": part["weight"],
+                "adds": round(part["value"] * part["weight"], 6),
+            }
+            for part in parts
+        ],
     }
 
 

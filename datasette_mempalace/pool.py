@@ -44,8 +44,15 @@ class Candidate:
     bm25_score: float = 0.0
     bm25_share: float = 0.0
     score: float = 0.0
-    found_by: list[str] = field(default_factory=list)
+    vector_rank: int | None = None
+    lexical_rank: int | None = None
     passage: Passage | None = None
+
+    @property
+    def found_by(self) -> list[str]:
+        """How it became a candidate: "vector", "lexical", or both."""
+        ranks = {"vector": self.vector_rank, "lexical": self.lexical_rank}
+        return [by for by, rank in ranks.items() if rank is not None]
 
     @property
     def similarity(self) -> float | None:
@@ -62,6 +69,7 @@ class Pool:
         fetched: how many there were before `max_distance`.
         exhausted: whether asking for more would bring nothing new.
         engine, note: how the vector candidates were found.
+        vectors, lexical: how many candidates each way has brought.
     """
 
     candidates: list[Candidate]
@@ -69,6 +77,8 @@ class Pool:
     exhausted: bool
     engine: str | None = None
     note: str | None = None
+    vectors: int = 0
+    lexical: int = 0
 
 
 @dataclass
@@ -132,12 +142,12 @@ def unite(search: Search, scope: Scope, n_results: int, in_scope: int) -> Pool:
     request, size = search.request, pool_size(search, n_results)
     lexical: list[int] = []
     distances: dict[int, float] = {}
-    vectors: set[int] = set()
+    vectors: list[int] = []
     engine = note = None
     if in_scope and search.vector is not None:
         started = time.perf_counter()
         found = nearest(search.palace, search.connection, "drawer", search.vector, scope, size, in_scope)
-        distances, vectors, engine, note = found.distances, set(found.distances), found.engine, found.note
+        distances, vectors, engine, note = found.distances, list(found.distances), found.engine, found.note
         search.timed("vector", started)
     if in_scope and (request.candidate_strategy == "union" or search.vector is None):
         started = time.perf_counter()
@@ -149,19 +159,22 @@ def unite(search: Search, scope: Scope, n_results: int, in_scope: int) -> Pool:
     ids = list(dict.fromkeys([*vectors, *lexical]))
     near = [row_id for row_id in ids if search.vector is None or within(request, distances.get(row_id))]
     rows = read_rows(search.connection, near)
+    vector_ranks = {row_id: rank for rank, row_id in enumerate(vectors, 1)}
+    lexical_ranks = {row_id: rank for rank, row_id in enumerate(lexical, 1)}
     candidates = [
         Candidate(
             id=row_id,
             row=rows[row_id],
             distance=distances.get(row_id),
             effective_distance=distances.get(row_id),
-            found_by=[by for by, source in (("vector", vectors), ("lexical", lexical)) if row_id in source],
+            vector_rank=vector_ranks.get(row_id),
+            lexical_rank=lexical_ranks.get(row_id),
         )
         for row_id in near
         if row_id in rows
     ]
     exhausted = len(vectors) < size and len(lexical) < size
-    return Pool(candidates, len(ids), exhausted, engine, note)
+    return Pool(candidates, len(ids), exhausted, engine, note, len(vectors), len(lexical))
 
 
 def within(request: SearchRequest, distance: float | None) -> bool:

@@ -22,6 +22,7 @@ PARAMETERS = (
     "q", "wing", "room", "source_file", "since", "before", "ids", "n_results", "max_distance",
     "candidate_strategy", "ranking", "vector_disabled", "next", "facets", "context",
     "wing__isnull", "room__isnull", "source_file__isnull", "date_column",
+    "explain",
 )  # fmt: skip
 MAX_QUERY = 10_000
 MAX_ID = 2**63 - 1
@@ -51,6 +52,7 @@ class SearchRequest:
     offset: int = 0
     facets: bool = False
     context: bool = True
+    explain: bool = False
     dates: tuple[str | None, str | None] = (None, None)
 
 
@@ -84,6 +86,7 @@ def parse_request(
         offset=_whole("next", parameters, 0, settings.max_n_results, 0),
         facets=_flag("facets", parameters, False),
         context=_flag("context", parameters, True),
+        explain=_flag("explain", parameters, False),
         dates=(since, before),
     )
 
@@ -112,8 +115,9 @@ def request_parameters(request: SearchRequest, settings: Settings) -> list[tuple
             pairs.append((name, str(getattr(request, name))))
     if request.max_distance:
         pairs.append(("max_distance", f"{request.max_distance:g}"))
-    if request.vector_disabled:
-        pairs.append(("vector_disabled", "1"))
+    for name in ("vector_disabled", "explain"):
+        if getattr(request, name):
+            pairs.append((name, "1"))
     return pairs
 
 

@@ -205,6 +205,14 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str
         "did_you_mean": near_names(connection, request.scope),
         "unknown_words": [] if hits else near_words(connection, search.words),
     }
+    if request.explain:
+        answer["explain"] = {
+            "vector_candidates": pool.vectors,
+            "lexical_candidates": pool.lexical,
+            "both": pool.vectors + pool.lexical - pool.fetched,
+            "words": list(search.words.words),
+            "substrings": list(search.words.substrings),
+        }
     if request.facets:
         facets_started = time.perf_counter()
         answer["facets"] = count_facets(search, pool)

@@ -504,3 +504,23 @@ def test_help_names_every_command():
     for command in ("init", "mine", "import", "delete", "sync", "search", "status", "demo"):
         assert f"  {command} " in out
         assert run(command, "--help").exit_code == 0
+
+
+def test_search_explains_and_filters_by_column(palace):
+    result = run(
+        "search",
+        palace,
+        "spare key",
+        "--explain",
+        "--filter",
+        "added_by=mine",
+        "--filter",
+        "chunk_index__lt=1",
+    )
+    assert result.exit_code == 0
+    assert "nearest in meaning: number 1" in result.output
+    assert "0.6 × similarity" in result.output
+    assert "Nothing found" in run("search", palace, "spare key", "--filter", "added_by=nobody").output
+    for wrong in ("added_by", "colour=red", "=x"):
+        result = run("search", palace, "spare key", "--filter", wrong)
+        assert (result.exit_code, "it must be a column and a value" in result.stderr) == (2, True)

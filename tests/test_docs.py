@@ -106,7 +106,7 @@ def test_every_parameter_is_described():
 
 
 QUESTIONS = [
-    {"q": "lighthouse keeper lamp"},
+    {"q": "lighthouse keeper lamp", "explain": 1},
     {"q": LONG},
     {"q": "tokne", "wing": "acme-ap", "vector_disabled": 1},
 ]

@@ -487,3 +487,27 @@ def test_run_search_reads_through_a_connection_it_is_given(palace):
     with palace.reader() as connection:
         answer = run_search(palace, parse_request({"q": "fox"}, palace.settings), connection)
     assert ids(answer)[0] == "fox"
+
+
+def test_an_explanation_adds_up(palace):
+    answer = find(palace, "fox in the forest", explain=1)
+    for hit in answer["results"]:
+        explained = hit["explain"]
+        assert sum(part["adds"] for part in explained["parts"]) == pytest.approx(hit["score"], abs=1e-5)
+        assert [part["part"] for part in explained["parts"]] == ["similarity", "bm25"]
+        assert (explained["vector"] is not None) == ("vector" in hit["found_by"])
+        assert explained["ranked_distance"] == hit["distance"]
+    assert answer["results"][0]["explain"]["vector"]["rank"] == 1
+    assert answer["explain"]["words"] == ["fox", "forest"]
+    assert answer["explain"]["both"] == sum(len(hit["found_by"]) == 2 for hit in answer["results"])
+    words = find(palace, "fox", explain=1, vector_disabled=1)["results"][0]
+    assert words["explain"]["parts"] == [{"part": "bm25", "value": 1.0, "weight": 1.0, "adds": 1.0}]
+    assert "explain" not in find(palace, "fox")["results"][0]
+
+
+def test_the_boost_counts_in_the_score_where_it_is_set_so(sources, monkeypatch):
+    monkeypatch.setattr(sources, "settings", Settings(closet_boost_in_score=True))
+    hit = find(sources, "foxes hunting in the forest", explain=1)["results"][0]
+    assert hit["explain"]["ranked_distance"] == hit["effective_distance"]
+    assert sum(part["adds"] for part in hit["explain"]["parts"]) == pytest.approx(hit["score"], abs=1e-5)
+    assert hit["explain"]["closet"]["boost"] == hit["closet_boost"]

@@ -11,6 +11,7 @@ import click
 
 from ..config import RANKINGS, STRATEGIES
 from ..errors import BadParameter
+from ..filters import is_filter
 from . import common, showing
 from .common import PalaceCommand, config_option, palace_argument
 
@@ -35,6 +36,14 @@ _OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 @click.option("--ranking", metavar="|".join(RANKINGS), help="How they are ranked.")
 @click.option("--words-only", is_flag=True, help="Search by words alone, without the embedding model.")
 @click.option("--next", "next_", metavar="TOKEN", help="Go on behind the hits already shown.")
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Only where a column is so, as in added_by=anna or filed_at__gte=2026-03. Repeatable.",
+)
+@click.option("--explain", is_flag=True, help="Say how each hit was found and what its score is made of.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @config_option
 def search(
@@ -46,6 +55,7 @@ def search(
     words_only: bool,
     next_: str | None,
     source_file: tuple[str, ...],
+    filters: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Search PALACE by meaning and by words.
@@ -70,6 +80,7 @@ def search(
             "source_file": list(common.stored_sources(opened, source_file)),
             "vector_disabled": words_only,
             "next": next_,
+            **_column_filters(filters),
         }
         answer = run_search(opened, parse_request(parameters, opened.settings, strict=True))
     if as_json:
@@ -78,6 +89,17 @@ def search(
     for line in showing.remarks(answer):
         common.note(line)
     click.echo(showing.page(answer, showing.Look.of_terminal()), nl=bool(answer["results"]))
+
+
+def _column_filters(filters: tuple[str, ...]) -> dict[str, list[str]]:
+    """The filters given as NAME=VALUE, as parameters; a name that comes twice has two values."""
+    found: dict[str, list[str]] = {}
+    for given in filters:
+        name, separator, value = given.partition("=")
+        if not separator or not is_filter(name):
+            raise BadParameter("filter", given, "it must be a column and a value, as in added_by=anna")
+        found.setdefault(name, []).append(value)
+    return found
 
 
 def _as_json(answer: dict[str, Any]) -> str:

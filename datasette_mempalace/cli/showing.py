@@ -83,6 +83,8 @@ def _hit(hit: dict[str, Any], answer: dict[str, Any], look: Look) -> str:
         names = "; ".join(_copy(copy) for copy in also[:3])
         more = f" and {len(also) - 3} more" if len(also) > 3 else ""
         lines.append(look.style(f"{' ' * INDENT}also in {names}{more}", dim=True))
+    if hit.get("explain"):
+        lines += [look.style(" " * INDENT + line, dim=True) for line in _explanation(hit["explain"])]
     return "\n".join(lines)
 
 
@@ -120,8 +122,24 @@ def _reason(hit: dict[str, Any]) -> str:
         ways = {"vector": "meaning", "lexical": "words"}
         parts.append("by " + " and ".join(ways.get(way, way) for way in hit.get("found_by") or ["vector"]))
     if hit["matched_via"] == "drawer+closet":
-        parts.append(f"lifted {hit['closet_boost']:.2f} by its closet")
+        parts.append("a closet of its source matched")
     return " · ".join(parts)
+
+
+def _explanation(explained: dict[str, Any]) -> Iterator[str]:
+    """Where a hit came from and what its score is made of, a line each."""
+    ways = {"vector": "nearest in meaning", "lexical": "best in words"}
+    for way, says in ways.items():
+        yield f"{says}: " + (
+            f"number {explained[way]['rank']}" if explained[way] else "not among these candidates"
+        )
+    if explained["closet"]:
+        yield f"closet: {explained['closet']['boost']:.2f} off the distance, while candidates are chosen"
+    sums = [
+        f"{part['weight']:g} × {part['part']} {part['value']:.3f} = {part['adds']:.3f}"
+        for part in explained["parts"]
+    ]
+    yield "score: " + "; ".join(sums)
 
 
 def _bar(share: float) -> str:

@@ -127,7 +127,7 @@ def _metadata(row: dict[str, Any]) -> dict[str, Any]:
     """The drawer's metadata; what any writer has left there that is no JSON object counts as none."""
     try:
         metadata = json.loads(row["metadata"] or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return metadata if isinstance(metadata, dict) else {}
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .words import MOST_CHARACTERS
+
 MAX_CHARACTERS = 10_000
 MAX_DRAWERS = 2_000
 LONGEST_OVERLAP = 400
@@ -54,11 +56,15 @@ def read_passage(
     if len(rows) <= 1:
         return None
     different = set(words)
-    counts = [sum(word in text.lower() for word in different) for _, text in rows]
+    counts = [_count(text[:MOST_CHARACTERS].lower(), different) for _, text in rows]
     middle = counts.index(max(counts))
     near = rows[max(0, middle - 1) : middle + 2]
     pieces = tuple(text for _, text in near)
     return Passage(stitch(pieces), pieces, tuple(drawer_id for drawer_id, _ in near), middle, len(rows))
+
+
+def _count(text: str, words: set[str]) -> int:
+    return sum(word in text for word in words)
 
 
 def stitch(pieces: Sequence[str]) -> str:

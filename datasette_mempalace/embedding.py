@@ -27,6 +27,9 @@ DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
 # Chroma's and MemPalace's names for the same model.
 SAME_MODEL = {"default": DEFAULT_EMBEDDER, "onnx_mini_lm_l6_v2": DEFAULT_EMBEDDER, "minilm": DEFAULT_EMBEDDER}
 MAX_TOKENS = 256
+# More than 256 tokens can come from; tokenizing megabytes to drop them takes minutes.
+MINILM_CHARACTERS = 8_000
+MOST_CHARACTERS = 200_000
 BATCH = 8
 REMEMBERED_QUERIES = 256
 _SECRET = re.compile(r"(key|token|secret|password)$", re.IGNORECASE)
@@ -117,7 +120,7 @@ class Embedder:
         """
         model = self.load(download)
         try:
-            vectors = np.asarray(model(texts), dtype=np.float32)
+            vectors = np.asarray(model([text[:MOST_CHARACTERS] for text in texts]), dtype=np.float32)
         except EmbedderUnavailable:
             raise
         except Exception as error:  # any of some thirty client libraries: the cause is named, nothing is lost
@@ -216,7 +219,7 @@ class MiniLM:
     def __call__(self, texts: Sequence[str]) -> Vectors:
         # Rows of like length share a batch, so that little is padding: padding every text to 256 tokens, as Chroma's
         # own function does, costs ten times as much for a short query.
-        encoded = self._tokenizer.encode_batch(list(texts))
+        encoded = self._tokenizer.encode_batch([text[:MINILM_CHARACTERS] for text in texts])
         order = sorted(range(len(encoded)), key=lambda row: len(encoded[row].ids))
         vectors = np.zeros((len(encoded), 384), dtype=np.float32)
         for start in range(0, len(order), BATCH):

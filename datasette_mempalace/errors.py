@@ -107,6 +107,12 @@ class MirrorUnavailable(MempalaceError):
     title = "Mirror unavailable"
 
 
+class PalaceDamaged(MempalaceError):
+    """The database cannot be read as a palace should be: a table is missing, an index is malformed."""
+
+    title = "Palace damaged"
+
+
 class MatrixUnavailable(MempalaceError):
     """The vectors do not fit into the memory allowed for them; they are read from SQLite instead."""
 

@@ -18,7 +18,7 @@ from .vectors import count_pending, embed_pending, remove_orphans
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0  # how soon a palace that was opened meanwhile gets its first turn
-RETRY_SECONDS = 30.0
+RETRY_SECONDS = 30.0  # after a failure
 
 
 class Keeper:
@@ -41,8 +41,8 @@ class Keeper:
             self._thread = threading.Thread(target=self._run, name="mempalace-keeper", daemon=True)
             self._thread.start()
 
-    def stop(self, seconds: float = 10.0) -> None:
-        """End after the step under way, waiting for it at most so long."""
+    def stop(self, seconds: float = 30.0) -> None:
+        """End after the batch under way, waiting for it at most so long."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(seconds)
@@ -59,40 +59,46 @@ class Keeper:
     def _keep(self, palace: Palace) -> float:
         """Keep one palace in step; returns the seconds until its next turn."""
         try:
-            return palace.settings.sync_seconds if keep_in_step(palace, self._seen) else RETRY_SECONDS
+            keep_in_step(palace, self._seen, self._stop.is_set)
+            return palace.settings.sync_seconds
         except MempalaceError as error:
-            logger.warning("%s: %s", palace.path, error.message)
+            if not self._stop.is_set():
+                logger.warning("%s: %s", palace.path, error.message)
         except Exception:  # a palace that fails must not end the thread that keeps the others
-            logger.exception("keeping %s in step failed; next try in %s seconds", palace.path, RETRY_SECONDS)
+            if not self._stop.is_set():
+                logger.exception(
+                    "keeping %s in step failed; next try in %s seconds", palace.path, RETRY_SECONDS
+                )
         return RETRY_SECONDS
 
 
-def keep_in_step(palace: Palace, seen: dict[str, int]) -> bool:
-    """One round for one palace: nothing unless its change log has grown since the last.
+def keep_in_step(palace: Palace, seen: dict[str, int], stop: Callable[[], bool] = lambda: False) -> None:
+    """One round for one palace: nothing unless its change log has grown since the last, or its mirror is gone.
 
     Args:
         palace: the palace.
-        seen: the last change seen of each palace by path; brought up to date.
-    Returns:
-        whether the mirror is this process's to keep; another one's is looked at again later.
+        seen: the last change seen of each palace by path; brought up to date once the mirror holds it. While another
+            process owns the mirror, it never does, and the next round tries again.
+        stop: asked between batches whether to leave the rest for later.
     Raises:
         MempalaceError: when the model or the mirror fails.
     """
     with palace.reader() as connection:
         last = last_change(connection)
-        if seen.get(palace.path) == last:
-            return True
+        if seen.get(palace.path) == last and palace.mirror.is_in_place:
+            return
         pending = count_pending(connection)
     if palace.settings.warm_up and palace.embedder.missing() is None:
         palace.embedder.load()
     if not palace.read_only:
         if pending and palace.embedder.missing() is None:
-            embed_pending(palace, download=False)
+            embed_pending(palace, download=False, stop=stop, wait=False)
         remove_orphans(palace)
-    report = palace.mirror.sync()
+    if stop():
+        return
+    report = palace.mirror.sync(stop=stop)
     if report.skipped_reason is not None:
         logger.info("%s", report.skipped_reason)
-        return False
+        return
     # What this round itself has logged comes next round, which then finds nothing left to do.
     seen[palace.path] = last
-    return True

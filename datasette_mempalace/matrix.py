@@ -137,7 +137,7 @@ def load(connection: Any, kind: Kind, dimension: int) -> Matrix:
     )
     filled = 0
     while part := cursor.fetchmany(ROWS):
-        part_ids, matrix = as_matrix(part)
+        part_ids, matrix = as_matrix(part, dimension)
         vectors[filled : filled + len(part_ids)] = matrix
         ids[filled : filled + len(part_ids)] = part_ids
         filled += len(part_ids)

@@ -13,8 +13,9 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,15 +23,19 @@ import numpy as np
 from .drawers import batched
 from .embedding import Vectors
 from .errors import MirrorUnavailable
+from .mirror_check import LOCKS, holds_its_vectors, note_closed, note_opened, survives_probe
 from .schema import get_setting, last_change, set_setting
-from .vectors import KINDS, Kind, Progress, as_matrix
+from .vectors import KINDS, Kind, Progress, as_matrix, stored_dimension
 
 if TYPE_CHECKING:
     from .palace import Palace
 
+Stop = Callable[[], bool]
+
 logger = logging.getLogger(__name__)
 
 CHANGES = 5_000
+FILL = 1_000
 HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 16}
 # chromadb's first client of a process sets up shared state that two threads must not set up at once.
 _FIRST_CLIENT = threading.Lock()
@@ -70,11 +75,17 @@ class Mirror:
         """Whether this process owns the mirror and has it open."""
         return self._client is not None
 
-    def sync(self, progress: Progress | None = None) -> SyncReport:
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the files of a mirror that is open are still where it was opened."""
+        return not self.is_open or (self.path / "chroma.sqlite3").exists()
+
+    def sync(self, progress: Progress | None = None, stop: Stop = lambda: False) -> SyncReport:
         """Bring the mirror up to the last committed change.
 
         Args:
             progress: called with (done, total) vectors while they are written.
+            stop: asked between batches whether to leave the rest for later.
         Returns:
             what was done; `skipped_reason` when another process owns the mirror or nothing may be written.
         Raises:
@@ -82,6 +93,8 @@ class Mirror:
         """
         report, started = SyncReport(), time.perf_counter()
         with self._lock:
+            if not self.is_in_place:
+                self._close_client()
             try:
                 self.open()
             except MirrorUnavailable as error:
@@ -89,12 +102,14 @@ class Mirror:
                 return report
             try:
                 if self.position < 0:
-                    self._fill(report, progress)
-                while self._apply_changes(report):
+                    self._fill(report, progress, stop)
+                while self.position >= 0 and not stop() and self._apply_changes(report):
                     pass
-            except MirrorUnavailable:
-                raise
             except Exception as error:  # chromadb raises many kinds; the cause is named and the position kept
+                # Opened again next time, which finds out whether its folder is gone or damaged.
+                self._close_client()
+                if isinstance(error, MirrorUnavailable):
+                    raise
                 raise MirrorUnavailable(f"The Chroma mirror in {self.path} failed: {error}") from error
         report.seconds = time.perf_counter() - started
         return report
@@ -104,30 +119,36 @@ class Mirror:
         with self._lock:
             self._take_file_lock()
             self._close_client()
-            for child in self.path.iterdir():
-                if child.name != "palace.lock":
-                    shutil.rmtree(child) if child.is_dir() else child.unlink()
+            self._throw_away()
             return self.sync(progress)
 
-    def open(self) -> None:
+    def open(self, wait: bool = True) -> None:
         """Open the mirror for this process, making it when there is none.
 
+        Args:
+            wait: whether to wait while another thread opens or fills it; a search does not.
         Raises:
             MirrorUnavailable: when another process owns it, the folder cannot be written, or Chroma refuses it.
         """
-        with self._lock:
+        if self._client is not None and self._collections:
+            return
+        if not self._lock.acquire(blocking=wait):
+            raise MirrorUnavailable("The mirror is being opened or brought in step.")
+        try:
             if self._client is not None:
                 return
             self._take_file_lock()
             try:
-                self._open_client()
-            except MirrorUnavailable:
-                raise
+                self._open_trusted()
             except Exception as error:  # chromadb raises many kinds; the vectors in SQLite serve meanwhile
                 self._close_client()
+                if isinstance(error, MirrorUnavailable):
+                    raise
                 raise MirrorUnavailable(
                     f"The Chroma mirror in {self.path} cannot be opened: {error}"
                 ) from error
+        finally:
+            self._lock.release()
 
     def nearest(
         self, kind: Kind, vector: Vectors, count: int, where: dict[str, Any] | None = None
@@ -159,14 +180,21 @@ class Mirror:
     def close(self) -> None:
         """Close Chroma and give the lock back."""
         with self._lock:
+            was_open = self._client is not None
             self._close_client()
+            if was_open and self.path.is_dir():
+                note_closed(self.path)
             if self._file_lock is not None:
                 self._file_lock.release()
                 self._file_lock = None
 
     def _take_file_lock(self) -> None:
         if self._file_lock is not None:
-            return
+            if (self.path / "palace.lock").exists():
+                return
+            # The folder was taken away under us, and the lock with it.
+            self._file_lock.release()
+            self._file_lock = None
         from filelock import FileLock, Timeout
 
         try:
@@ -181,6 +209,21 @@ class Mirror:
             raise MirrorUnavailable(f"The mirror's folder {self.path} cannot be used: {error}.") from error
         self._file_lock = lock
 
+    def _open_trusted(self) -> None:
+        """Open the mirror; what cannot be trusted is thrown away and made anew, empty."""
+        if not survives_probe(self.path):
+            self._throw_away()
+        note_opened(self.path)
+        try:
+            self._open_client()
+        except Exception as error:  # chromadb raises many kinds; a mirror that it cannot open is of no use
+            logger.warning("The mirror in %s cannot be opened and is made anew: %s", self.path, error)
+            self._close_client()
+            self._throw_away()
+            self._open_client()
+        if not self._belongs_here() or not self._holds_its_vectors():
+            self._start_over()
+
     def _open_client(self) -> None:
         import chromadb
         from chromadb.config import Settings as ChromaSettings
@@ -190,14 +233,35 @@ class Mirror:
                 str(self.path), settings=ChromaSettings(anonymized_telemetry=False)
             )
         self._max_batch = self._client.get_max_batch_size()
+        self._collections = {kind: self._collection(kind) for kind in KINDS}
+
+    def _belongs_here(self) -> bool:
+        """Whether it is this palace's mirror, and not ahead of a database that was restored from a backup."""
         with self.palace.reader() as connection:
             mirror_id = get_setting(connection, "mirror_id")
-            recorded = int(get_setting(connection, "mirror_position") or -1)
-        self._collections = {kind: self._collection(kind) for kind in KINDS}
+            recorded = read_position(connection)
         held = self._collections["drawer"].metadata or {}
-        # Another palace's mirror, or one that is ahead of a database restored from a backup, is filled anew.
-        if not mirror_id or held.get("mirror_id") != mirror_id or int(held.get("position", -1)) > recorded:
-            self._start_over()
+        return bool(mirror_id) and held.get("mirror_id") == mirror_id and self.position <= recorded
+
+    def _holds_its_vectors(self) -> bool:
+        if self.position < 0:
+            return not any(collection.count() for collection in self._collections.values())
+        with self.palace.reader() as connection:
+            dimension = stored_dimension(connection) or 0
+            for kind in KINDS if dimension else ():
+                count = self._collections[kind].count()
+                ask = partial(self.nearest, kind)
+                if not holds_its_vectors(connection, kind, self.position, dimension, ask, count):
+                    logger.warning(
+                        "The mirror in %s does not hold its %s vectors; it is filled anew.", self.path, kind
+                    )
+                    return False
+        return True
+
+    def _throw_away(self) -> None:
+        for child in self.path.iterdir():
+            if child.name not in LOCKS:
+                shutil.rmtree(child) if child.is_dir() else child.unlink()
 
     def _collection(self, kind: Kind) -> Any:
         return self._client.get_or_create_collection(
@@ -213,7 +277,7 @@ class Mirror:
         stem = re.sub(r"[^A-Za-z0-9]+", "-", self.palace.path.rsplit("/", 1)[-1].rsplit(".", 1)[0]).strip("-")
         return f"palace-{stem}"[:60].strip("-")
 
-    def _fill(self, report: SyncReport, progress: Progress | None) -> None:
+    def _fill(self, report: SyncReport, progress: Progress | None, stop: Stop) -> None:
         """Write every stored vector into the empty collections, as of one moment of the log."""
         report.rebuilt = True
         with self.palace.reader() as connection:
@@ -226,7 +290,10 @@ class Mirror:
                     f"select v.id, v.vector, t.wing, t.room from {kind}_vectors v join {kind}s t on t.id = v.id"
                     " order by v.id"
                 )
-                for batch in batched(rows, self._max_batch):
+                for batch in batched(rows, min(self._max_batch, FILL)):
+                    if stop():
+                        self._start_over()
+                        return
                     report.upserted += self._add(kind, batch)
                     if progress:
                         progress(report.upserted, total)
@@ -258,7 +325,7 @@ class Mirror:
         return True
 
     def _add(self, kind: Kind, rows: Sequence[tuple[int, bytes, str | None, str | None]]) -> int:
-        ids, matrix = as_matrix([(row[0], row[1]) for row in rows])
+        ids, matrix = as_matrix([(row[0], row[1]) for row in rows], self._dimension(rows))
         places = {row[0]: (row[2], row[3]) for row in rows}
         full = [index for index in range(len(ids)) if np.any(matrix[index])]
         if not full:
@@ -268,6 +335,11 @@ class Mirror:
             ids=[str(ids[index]) for index in full], embeddings=matrix[full], metadatas=keys
         )
         return len(full)
+
+    def _dimension(self, rows: Sequence[tuple[int, bytes, str | None, str | None]]) -> int:
+        """The palace's dimension; where none is recorded, that of the vectors at hand."""
+        with self.palace.reader() as connection:
+            return stored_dimension(connection) or max((len(row[1]) // 4 for row in rows), default=0)
 
     def _set_position(self, position: int) -> None:
         """Record, after Chroma has acknowledged: first in SQLite, then in Chroma, which so can only lag behind."""
@@ -285,11 +357,18 @@ class Mirror:
             self._client = None
 
 
+def read_position(connection: Any) -> int:
+    """The position that the palace has recorded for its mirror; -1 when there is none that can be read."""
+    recorded = get_setting(connection, "mirror_position")
+    return int(recorded) if recorded and recorded.isdecimal() else -1
+
+
 def _filter_keys(row_id: int, wing: str | None, room: str | None) -> dict[str, Any]:
     """What Chroma may filter by; the id is there because Chroma refuses empty metadata."""
     keys: dict[str, Any] = {"id": row_id}
-    if wing is not None:
+    # A BLOB or number where another program left one is no key that Chroma takes; a filter then asks SQLite.
+    if isinstance(wing, str):
         keys["wing"] = wing
-    if room is not None:
+    if isinstance(room, str):
         keys["room"] = room
     return keys

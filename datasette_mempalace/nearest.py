@@ -92,9 +92,9 @@ def true_distances(
     connection: Any, kind: Kind, vector: NDArray[np.float32], ids: list[int]
 ) -> dict[int, float]:
     """The cosine distances between a query and stored vectors; ids without a vector of its length are left out."""
-    known, matrix = read_vectors(connection, kind, ids)
+    known, matrix = read_vectors(connection, kind, ids, len(vector))
     distances = _distances(matrix, vector)
-    return {row_id: float(distance) for row_id, distance in zip(known, distances, strict=False)}
+    return {row_id: float(distance) for row_id, distance in zip(known, distances, strict=True)}
 
 
 def _through_matrix(
@@ -130,7 +130,7 @@ def _through_chroma(
 ) -> list[int]:
     """The nearest by the mirror, and all of the scope that has changed since its position."""
     mirror = palace.mirror
-    mirror.open()
+    mirror.open(wait=False)
     if mirror.position < 0:
         raise MirrorUnavailable(f"The mirror in {mirror.path} has not been filled yet.")
     pending = _changed_since(connection, kind, mirror.position, palace.settings.exact_limit)
@@ -179,18 +179,16 @@ def _exact(
     cursor = connection.execute(f"select id, vector from {kind}_vectors {narrowed}", parameters)
     best: dict[int, float] = {}
     while rows := cursor.fetchmany(ROWS):
-        ids, matrix = as_matrix(rows)
+        ids, matrix = as_matrix(rows, len(vector))
         distances = _distances(matrix, vector)
-        nearest_rows = np.lexsort((np.asarray(ids[: len(distances)]), distances))[:limit]
+        nearest_rows = np.lexsort((np.asarray(ids), distances))[:limit]
         best.update({ids[row]: float(distances[row]) for row in nearest_rows})
         best = _best(best, limit)
     return best
 
 
 def _distances(matrix: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Cosine distances of the rows of a matrix, clamped as `ranking.clamp_distance` does; none where lengths differ."""
-    if not matrix.size or matrix.shape[1] != vector.shape[0]:
-        return np.zeros(0)
+    """Cosine distances of the rows of a matrix, clamped as `ranking.clamp_distance` does."""
     # einsum, not a BLAS product: its sums do not depend on how many rows are multiplied together.
     products = np.einsum("ij,j->i", matrix, vector, dtype=np.float64)
     return np.clip(np.round(1.0 - products, 7), 0.0, 2.0)

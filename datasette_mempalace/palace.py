@@ -20,7 +20,7 @@ from datasette.utils.sqlite import sqlite3
 from . import schema
 from .config import Settings
 from .embedding import Embedder, embedder_from
-from .errors import EmbedderMismatch, PalaceNotFound, PalaceReadOnly
+from .errors import EmbedderMismatch, MempalaceError, PalaceNotFound, PalaceReadOnly
 
 if TYPE_CHECKING:
     from .matrix import MatrixKeeper
@@ -45,6 +45,7 @@ class Palace:
         self._write_lock = threading.RLock()
         self._make_lock = threading.Lock()
         self._writer: Any = None
+        self._closed = False
         self._embedder: Embedder | None = None
         self._mirror: Mirror | None = None
         self._matrices: MatrixKeeper | None = None
@@ -120,6 +121,7 @@ class Palace:
     @contextmanager
     def reader(self) -> Iterator[Any]:
         """A read-only connection of a small pool, with one consistent view of the data while it is held."""
+        self._refuse_closed()
         try:
             connection = self._readers.get_nowait()
         except queue.Empty:
@@ -129,7 +131,7 @@ class Palace:
             yield connection
         finally:
             connection.rollback()
-            if self._readers.qsize() < IDLE_READERS:
+            if self._readers.qsize() < IDLE_READERS and not self._closed:
                 self._readers.put(connection)
             else:
                 connection.close()
@@ -146,10 +148,12 @@ class Palace:
         if self.read_only:
             raise PalaceReadOnly(f"{self.path} can only be read, so nothing was changed.")
         with self._write_lock:
+            self._refuse_closed()
             if self._writer is None:
                 self._writer = sqlite3.connect(
                     self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
                 )
+                self._writer.text_factory = _forgiving
                 self._writer.execute("pragma recursive_triggers = on")
                 self._writer.execute("pragma synchronous = normal")
             if not transaction or self._writer.in_transaction:
@@ -202,6 +206,32 @@ class Palace:
             return Path(self.settings.mirror_path).expanduser()
         return Path(self.path + ".chroma")
 
+    @contextmanager
+    def embedding_lock(self, wait: bool) -> Iterator[bool]:
+        """Keep other processes from embedding the same texts meanwhile.
+
+        Args:
+            wait: whether to wait for another process; else it is left to that one.
+        Yields:
+            whether the lock was got; where no lock can be made there is nobody to wait for.
+        """
+        from filelock import FileLock, Timeout
+
+        try:
+            self.mirror_path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.mirror_path / "embedding.lock", thread_local=False)
+            lock.acquire(timeout=-1 if wait else 0)
+        except Timeout:
+            yield False
+            return
+        except OSError:
+            yield True
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+
     def checkpoint(self) -> None:
         """Write what is still in the write-ahead log into the database file, for copying or immutable serving."""
         with self.writer(transaction=False) as connection:
@@ -209,6 +239,7 @@ class Palace:
 
     def close(self) -> None:
         """Close every connection and the mirror; the palace must not be used afterwards."""
+        self._closed = True
         if self._mirror is not None:
             self._mirror.close()
         if self._matrices is not None:
@@ -226,6 +257,10 @@ class Palace:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise MempalaceError(f"The palace {self.path} was closed.")
 
     def _connect_reader(self) -> Any:
         address = f"file:{quote(os.path.abspath(self.path))}"
@@ -245,6 +280,7 @@ class Palace:
                 if not self.read_only or "immutable" in options:
                     raise
                 continue
+            connection.text_factory = _forgiving
             connection.execute("pragma query_only = on")
             return connection
         raise AssertionError("unreachable")
@@ -253,7 +289,7 @@ class Palace:
         with self.reader() as connection:
             recorded = schema.get_setting(connection, "embedder")
             model = schema.get_setting(connection, "embedding_model")
-        chosen = self.settings.embedder or (json.loads(recorded) if recorded else None)
+        chosen = self.settings.embedder or _read_embedder(recorded)
         embedder = embedder_from(chosen)
         if model and embedder.model != model:
             raise EmbedderMismatch(
@@ -271,3 +307,17 @@ class Palace:
                 schema.set_setting(connection, "embedder", json.dumps(named))
                 schema.set_setting(connection, "embedding_model", embedder.model)
         _ = self.embedder
+
+
+def _read_embedder(recorded: str | None) -> Any:
+    """The embedder a palace records; what cannot be read counts as not recorded."""
+    try:
+        chosen = json.loads(recorded or "null")
+    except ValueError:
+        return None
+    return chosen if isinstance(chosen, dict) else None
+
+
+def _forgiving(text: bytes) -> str:
+    """Text from SQLite, where any program may have left bytes that are not UTF-8."""
+    return text.decode("utf-8", "replace")

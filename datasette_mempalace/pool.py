@@ -22,9 +22,14 @@ from .palace import Palace
 from .request import SearchRequest
 from .schema import DRAWER_COLUMNS
 from .scope import Scope
-from .words import QueryWords, mempalace_words, stems_of
+from .words import MOST_CHARACTERS, QueryWords, mempalace_words, stems_of
 
 MULTIPLE = 3
+# SQLite keeps what it is given: a BLOB in a column of texts would otherwise reach functions of texts.
+_PROMISED = tuple(
+    f"cast({column} as integer)" if column == "chunk_index" else f"cast({column} as text)"
+    for column in DRAWER_COLUMNS
+)
 # MemPalace rounds distances before it fuses them, which decides some close calls.
 MEMPALACE_DECIMALS = 4
 # Without vectors MemPalace ranks up to so many drawers that hold any of the words.
@@ -270,9 +275,9 @@ def _name(candidate: Candidate, request: SearchRequest) -> str:
 
 
 def read_rows(connection: Any, ids: list[int]) -> dict[int, dict[str, Any]]:
-    """Drawers by id, every column."""
+    """Drawers by id, every column, each value of the kind that its column promises, whoever wrote it."""
     rows = connection.execute(
-        f"select id, {', '.join(DRAWER_COLUMNS)} from drawers where id in (select value from json_each(?))",
+        f"select id, {', '.join(_PROMISED)} from drawers where id in (select value from json_each(?))",
         [json.dumps(ids)],
     )
     return {row[0]: dict(zip(("id", *DRAWER_COLUMNS), row, strict=True)) for row in rows}
@@ -280,7 +285,7 @@ def read_rows(connection: Any, ids: list[int]) -> dict[int, dict[str, Any]]:
 
 def _read_closets(connection: Any, ids: list[int]) -> dict[int, tuple[str | None, str]]:
     rows = connection.execute(
-        "select id, source_file, text from closets where id in (select value from json_each(?))",
+        "select id, cast(source_file as text), cast(text as text) from closets where id in (select value from json_each(?))",
         [json.dumps(ids)],
     )
     return {row[0]: (row[1], row[2]) for row in rows}
@@ -296,5 +301,5 @@ def _mempalace_text(candidate: Candidate) -> str:
 def _stems_and_substrings(text: str, words: QueryWords) -> list[str]:
     stems = stems_of(text)
     for part in words.substrings:
-        stems += [part] * text.count(part)
+        stems += [part] * text[:MOST_CHARACTERS].count(part)
     return stems

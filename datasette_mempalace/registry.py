@@ -78,6 +78,8 @@ class Registry:
     def close(self) -> None:
         """Stop the keeper and close every palace; later calls of `palace` are refused, a second close does nothing."""
         with self._lock:
+            if self._closed:
+                return
             self._closed = True
             palaces, self._palaces = list(self._palaces.values()), {}
         self.keeper.stop()

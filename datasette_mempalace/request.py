@@ -27,6 +27,8 @@ PARAMETERS = (
 MAX_QUERY = 10_000
 MAX_ID = 2**63 - 1
 MAX_FILTERS = 20
+# Every facet link and chip repeats them.
+MAX_VALUES = 100
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,8 @@ def _values(name: str, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
         text = None if value is None else clean_text(str(value))[0]
         if text != "" and text not in found:
             found.append(text)
+        if len(found) > MAX_VALUES:
+            raise BadParameter(name, len(values), f"there can be at most {MAX_VALUES} values")
     if _flag(f"{name}__isnull", parameters, False) and None not in found:
         found.append(None)
     return tuple(found)

@@ -239,7 +239,7 @@ def _names(name: str, value: Any) -> Any:
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             names = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
         if isinstance(names, list):
             if not names:
@@ -253,7 +253,7 @@ def _options(options: Any) -> dict[str, Any]:
         return {}
     try:
         given = json.loads(options)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
         raise BadParameter(

@@ -16,7 +16,14 @@ from datasette.utils.sqlite import sqlite3
 from .answer import hit_as_json
 from .config import STRATEGIES
 from .copies import fold_copies
-from .errors import BadInput, EmbedderMismatch, EmbedderUnavailable, MempalaceError, PalaceNotFound
+from .errors import (
+    BadInput,
+    EmbedderMismatch,
+    EmbedderUnavailable,
+    MempalaceError,
+    PalaceDamaged,
+    PalaceNotFound,
+)
 from .facets import count_facets
 from .origins import CHROMA_FILE, find_palace_of, how_to_import
 from .palace import Palace
@@ -44,6 +51,7 @@ def run_search(palace: Palace, request: SearchRequest, connection: Any = None) -
         the answer, of plain JSON types; `docs/api.md` describes its keys. No match is an empty list.
     Raises:
         BadInput: when the search took longer than the setting `time_limit_ms`.
+        PalaceDamaged: when the database cannot be read as a palace.
     """
     if connection is not None:
         return _answer(palace, request, connection)
@@ -53,9 +61,9 @@ def run_search(palace: Palace, request: SearchRequest, connection: Any = None) -
         own.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
         try:
             return _answer(palace, request, own)
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             if "interrupted" not in str(error):
-                raise
+                raise PalaceDamaged(f"{Path(palace.path).name} cannot be searched: {error}.") from error
             raise BadInput(
                 f"The search took longer than {seconds:g} seconds; narrow it by wing, room or date, "
                 "or raise the setting time_limit_ms."

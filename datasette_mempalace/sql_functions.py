@@ -7,6 +7,7 @@ readable JSON error object, because SQLite would show any exception as "user-def
 from __future__ import annotations
 
 import json
+import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,8 @@ from .searcher import run_search
 from .words import match_all
 
 REMEMBERED = 16
+
+logger = logging.getLogger(__name__)
 
 
 def register(connection: Any, palace: Palace) -> None:
@@ -50,7 +53,7 @@ def register(connection: Any, palace: Palace) -> None:
     connection.create_function(
         "mempalace_similarity",
         2,
-        lambda drawer_id, query: mempalace_similarity(palace, connection, drawer_id, query),
+        lambda drawer_id, query: _similarity(palace, connection, drawer_id, query),
     )
 
 
@@ -108,11 +111,24 @@ def _as_json(work: Callable[[], list[dict[str, Any]]]) -> str:
     try:
         return json.dumps(work(), ensure_ascii=False)
     except MempalaceError as error:
-        return json.dumps(error.as_json(), ensure_ascii=False)
-    except sqlite3.OperationalError as error:
+        problem: MempalaceError = error
+    except sqlite3.Error as error:
         if "interrupted" in str(error):
-            error_json = BadInput(
-                "mempalace_search: the time limit for SQL was reached; narrow the search."
-            ).as_json()
-            return json.dumps(error_json)
-        return json.dumps(MempalaceError(f"mempalace_search: {error}").as_json(), ensure_ascii=False)
+            problem = BadInput("mempalace_search: the time limit for SQL was reached; narrow the search.")
+        else:
+            problem = MempalaceError(f"mempalace_search: {error}")
+    except (
+        Exception
+    ) as error:  # SQLite would hide what it was behind "user-defined function raised exception"
+        logger.exception("mempalace_search failed")
+        problem = MempalaceError(f"mempalace_search: {type(error).__name__}: {error}")
+    return json.dumps(problem.as_json(), ensure_ascii=False)
+
+
+def _similarity(palace: Palace, connection: Any, drawer_id: Any, query: Any) -> float | None:
+    """`mempalace_similarity` for SQLite, which cannot be told a problem: NULL, and the problem in the log."""
+    try:
+        return mempalace_similarity(palace, connection, drawer_id, query)
+    except Exception:  # as above
+        logger.exception("mempalace_similarity failed")
+        return None

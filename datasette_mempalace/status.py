@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .errors import MempalaceError
+from .mirror import read_position
 from .palace import Palace
 from .schema import applied_migrations, get_setting
-from .vectors import count_pending
+from .vectors import count_pending, stored_dimension
 
 _COUNTS = """
     select count(*) as drawers, count(distinct wing) as wings, count(distinct source_file) as sources,
@@ -33,9 +34,9 @@ def palace_status(palace: Palace) -> dict[str, Any]:
         cursor = connection.execute(_COUNTS)
         counts = dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
         pending = count_pending(connection)
-        dimension = get_setting(connection, "embedding_dimension")
+        dimension = stored_dimension(connection)
         model = get_setting(connection, "embedding_model")
-        position = int(get_setting(connection, "mirror_position") or -1)
+        position = read_position(connection)
         version = applied_migrations(connection)[-1]
     return {
         "path": palace.path,
@@ -43,7 +44,7 @@ def palace_status(palace: Palace) -> dict[str, Any]:
         "schema_version": version,
         **counts,
         "pending_vectors": pending,
-        "embedder": _embedder(palace, model, int(dimension) if dimension else None),
+        "embedder": _embedder(palace, model, dimension),
         "mirror": _mirror(palace, position, counts["changes"]),
     }
 

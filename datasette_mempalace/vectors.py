@@ -7,7 +7,7 @@ written while the text is still the one that was embedded.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -23,10 +23,12 @@ Kind = Literal["drawer", "closet"]
 KINDS: tuple[Kind, ...] = ("drawer", "closet")
 Progress = Callable[[int, int], None]
 FETCH = 512
-COMMIT = 64
+COMMIT = 32
 
+# Texts are read and compared as bytes, so that a row which another program left as a BLOB or in a broken encoding
+# still gets its vector and holds up no other.
 _PENDING = """
-    select {kind}s.id, {kind}s.text from {kind}s left join {kind}_vectors on {kind}_vectors.id = {kind}s.id
+    select {kind}s.id, cast({kind}s.text as blob) from {kind}s left join {kind}_vectors on {kind}_vectors.id = {kind}s.id
     where {kind}_vectors.id is null and {kind}s.id > ? order by {kind}s.id limit ?
 """
 _COUNT_PENDING = """
@@ -35,7 +37,7 @@ _COUNT_PENDING = """
 """
 _STORE = """
     insert into {kind}_vectors(id, vector, text_hash)
-    select id, :vector, :text_hash from {kind}s where id = :id and text = :text
+    select id, :vector, :text_hash from {kind}s where id = :id and cast(text as blob) = :raw
     on conflict(id) do nothing
 """
 
@@ -45,44 +47,66 @@ def count_pending(connection: Any) -> int:
     return sum(connection.execute(_COUNT_PENDING.format(kind=kind)).fetchone()[0] for kind in KINDS)
 
 
-def embed_pending(palace: Palace, progress: Progress | None = None, download: bool = True) -> int:
+def embed_pending(
+    palace: Palace,
+    progress: Progress | None = None,
+    download: bool = True,
+    stop: Callable[[], bool] = lambda: False,
+    wait: bool = True,
+) -> int:
     """Give a vector to every drawer and closet that has none.
 
     Args:
         palace: the palace.
         progress: called with (done, total) after every commit.
         download: whether a missing default model may be fetched.
+        stop: asked before every commit's work whether to leave the rest for later.
+        wait: whether to wait while another process embeds in this palace; else nothing is done then.
     Returns:
         how many texts were really embedded; equal texts share one vector and are embedded once.
     Raises:
         EmbedderUnavailable: when the model cannot be used; what was embedded before stays.
         EmbedderMismatch: when the model answers with vectors of another length than the palace's.
     """
+    with palace.embedding_lock(wait) as mine:
+        return sum(_embed_kinds(palace, progress, download, stop)) if mine else 0
+
+
+def _embed_kinds(
+    palace: Palace, progress: Progress | None, download: bool, stop: Callable[[], bool]
+) -> Iterator[int]:
     with palace.reader() as connection:
         total = count_pending(connection)
         spare = connection.execute("select 1 from spare_vectors limit 1").fetchone()
-    embedded = done = 0
+    done = 0
     for kind in KINDS:
-        last = -1
-        while total:
-            with palace.reader() as connection:
-                rows = connection.execute(_PENDING.format(kind=kind), [last, FETCH]).fetchall()
-                known = _known_vectors(connection, [_hash(kind, text) for _, text in rows])
-            if not rows:
-                break
-            last = max(row[0] for row in rows)
-            rows.sort(key=lambda row: (_hash(kind, row[1]) not in known, len(row[1])))
-            for start in range(0, len(rows), COMMIT):
-                part = rows[start : start + COMMIT]
-                embedded += _embed_missing(palace, kind, [text for _, text in part], known, download)
-                _store(palace, kind, part, known)
-                done += len(part)
-                if progress:
-                    progress(min(done, total), total)
+        for rows, known in _pending(palace, kind) if total else ():
+            if stop():
+                return
+            yield _embed_missing(palace, kind, [text for _, text, _ in rows], known, download)
+            _store(palace, kind, rows, known)
+            done += len(rows)
+            if progress:
+                progress(min(done, total), total)
     if spare:
         with palace.writer() as connection:
             connection.execute("delete from spare_vectors")
-    return embedded
+
+
+def _pending(palace: Palace, kind: Kind) -> Iterator[tuple[list[tuple[int, str, bytes]], dict[str, bytes]]]:
+    """Rows without a vector in parts to be committed together: (id, text, text as bytes), and vectors known for them."""
+    last = -1
+    while True:
+        with palace.reader() as connection:
+            found = connection.execute(_PENDING.format(kind=kind), [last, FETCH]).fetchall()
+            rows = [(row_id, raw.decode("utf-8", "replace"), raw) for row_id, raw in found]
+            known = _known_vectors(connection, [_hash(kind, text) for _, text, _ in rows])
+        if not rows:
+            return
+        last = max(row[0] for row in rows)
+        rows.sort(key=lambda row: (_hash(kind, row[1]) not in known, len(row[1])))
+        for start in range(0, len(rows), COMMIT):
+            yield rows[start : start + COMMIT], known
 
 
 def remove_orphans(palace: Palace) -> int:
@@ -96,30 +120,34 @@ def remove_orphans(palace: Palace) -> int:
     return removed
 
 
-def read_vectors(connection: Any, kind: Kind, ids: Iterable[int]) -> tuple[list[int], Vectors]:
+def read_vectors(
+    connection: Any, kind: Kind, ids: Iterable[int], dimension: int
+) -> tuple[list[int], Vectors]:
     """Stored vectors of some drawers or closets.
 
     Args:
         connection: an open connection.
         kind: "drawer" or "closet".
         ids: their integer ids.
+        dimension: how many numbers a usable vector has.
     Returns:
-        the ids that have a vector and a (n, dimension) array of float32 in the same order.
+        the ids that have a usable vector and a (n, dimension) array of float32 in the same order.
     """
     rows = connection.execute(
         f"select id, vector from {kind}_vectors where id in (select value from json_each(?))",
         [json.dumps(list(ids))],
     ).fetchall()
-    return as_matrix(rows)
+    return as_matrix(rows, dimension)
 
 
-def as_matrix(rows: Sequence[tuple[int, bytes]]) -> tuple[list[int], Vectors]:
-    """Rows of (id, BLOB) as ids and one matrix; BLOBs of another length than the first's are left out."""
-    if not rows:
-        return [], np.zeros((0, 0), dtype=np.float32)
-    size = len(rows[0][1])
-    kept = [row for row in rows if len(row[1]) == size]
-    matrix = np.frombuffer(b"".join(row[1] for row in kept), dtype="<f4").reshape(len(kept), size // 4)
+def as_matrix(rows: Sequence[tuple[int, bytes]], dimension: int) -> tuple[list[int], Vectors]:
+    """Rows of (id, BLOB) as ids and one matrix; what is no vector of finite numbers of this dimension is left out."""
+    kept = [row for row in rows if isinstance(row[1], bytes) and len(row[1]) == 4 * dimension]
+    matrix = np.frombuffer(b"".join(row[1] for row in kept), dtype="<f4").reshape(len(kept), dimension)
+    finite = np.isfinite(matrix).all(axis=1)
+    if not finite.all():
+        kept = [row for row, usable in zip(kept, finite, strict=True) if usable]
+        matrix = matrix[finite]
     return [row[0] for row in kept], matrix
 
 
@@ -168,30 +196,38 @@ def _embed_missing(
     return len(full)
 
 
-def _store(palace: Palace, kind: Kind, rows: Sequence[tuple[int, str]], known: dict[str, bytes]) -> None:
+def _store(
+    palace: Palace, kind: Kind, rows: Sequence[tuple[int, str, bytes]], known: dict[str, bytes]
+) -> None:
     with palace.writer() as connection:
-        for row_id, text in rows:
+        for row_id, text, raw in rows:
             key = _hash(kind, text)
-            values = {"id": row_id, "text": text, "text_hash": key, "vector": known[key]}
+            values = {"id": row_id, "raw": raw, "text_hash": key, "vector": known[key]}
             connection.execute(_STORE.format(kind=kind), values)
+
+
+def stored_dimension(connection: Any) -> int | None:
+    """How many numbers the palace's vectors have; None when nothing readable is recorded."""
+    recorded = get_setting(connection, "embedding_dimension")
+    return int(recorded) if recorded and recorded.isdecimal() else None
 
 
 def _dimension(palace: Palace) -> int:
     with palace.reader() as connection:
-        recorded = get_setting(connection, "embedding_dimension")
+        recorded = stored_dimension(connection)
     if recorded is None:
-        recorded = str(palace.embedder.embed(["dimension"]).shape[1])
-        _check_dimension(palace, int(recorded))
-    return int(recorded)
+        recorded = palace.embedder.embed(["dimension"]).shape[1]
+        _check_dimension(palace, recorded)
+    return recorded
 
 
 def _check_dimension(palace: Palace, dimension: int) -> None:
     with palace.reader() as connection:
-        recorded = get_setting(connection, "embedding_dimension")
+        recorded = stored_dimension(connection)
     if recorded is None:
         with palace.writer() as connection:
             set_setting(connection, "embedding_dimension", str(dimension))
-    elif int(recorded) != dimension:
+    elif recorded != dimension:
         raise EmbedderMismatch(
             f"This palace's vectors have {recorded} numbers, the embedding model {palace.embedder.model} answers with "
             f"{dimension}: it is another model. Set the embedder the palace was made with, or make a new palace."

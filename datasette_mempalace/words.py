@@ -6,6 +6,7 @@ Pure. Scripts written without spaces, and queries of signs alone, are no words t
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,13 @@ _RUN = re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\\W_][\u0300-\u036f]*)+
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _MARKS = re.compile("[\u0300-\u036f]")
 _MEMPALACE_WORD = re.compile(r"\w{2,}", re.UNICODE)
-_PORTER = snowballstemmer.stemmer("porter")
+# A stemmer keeps its word on itself while it works, so every thread has one of its own.
+_PORTER = threading.local()
+# What a query may ask for at most: beyond it a statement grows without finding anything better.
+MOST_WORDS = 64
+MOST_SUBSTRINGS = 16
+# A drawer's text is read so far for words and snippets; a longer one is found by its beginning.
+MOST_CHARACTERS = 100_000
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,8 @@ def read_query(query: str, stop_words: Collection[str] = ()) -> QueryWords:
     pairs = dict.fromkeys(pair for run in runs if _IS_UNSPACED.match(run) for pair in _pairs(run))
     telling = [word for word in words if word not in stop_words]
     kept = telling or ([] if pairs else words)
-    substrings = tuple(pairs) if runs else tuple(dict.fromkeys(query.split()))
+    substrings = tuple(pairs if runs else dict.fromkeys(query.split()))[:MOST_SUBSTRINGS]
+    kept = kept[:MOST_WORDS]
     by_stem = {stem(word): word for word in reversed(kept)}
     chosen = [word for word in kept if by_stem[stem(word)] == word]
     return QueryWords(tuple(chosen), tuple(stem(word) for word in chosen), substrings)
@@ -84,12 +92,12 @@ def quoted(token: str) -> str:
 
 def stems_of(text: str) -> list[str]:
     """The stems of a text's words in order, repeats kept, as they stand in the full-text index."""
-    return [stem(match[0]) for match in _RUN.finditer(text)]
+    return [stem(match[0]) for match in _RUN.finditer(text[:MOST_CHARACTERS])]
 
 
 def mempalace_words(text: str) -> list[str]:
     """The tokens of MemPalace's own BM25: runs of two or more word characters, lower case."""
-    return _MEMPALACE_WORD.findall(text.lower())
+    return _MEMPALACE_WORD.findall(text[:MOST_CHARACTERS].lower())
 
 
 def find_words(text: str, words: QueryWords) -> list[tuple[int, int, str]]:
@@ -99,6 +107,7 @@ def find_words(text: str, words: QueryWords) -> list[tuple[int, int, str]]:
         (start, end, the query's word or substring) in order, not overlapping.
     """
     wanted = dict(zip(words.stems, words.words, strict=True))
+    text = text[:MOST_CHARACTERS]
     found = []
     if wanted:
         for match in _RUN.finditer(text):
@@ -121,7 +130,9 @@ def stem(word: str) -> str:
     folded = fold(word)
     if not 3 <= len(folded.encode("utf-8", "replace")) <= 64:
         return folded
-    stemmed: str = _PORTER.stemWord(folded)
+    if not hasattr(_PORTER, "stemmer"):
+        _PORTER.stemmer = snowballstemmer.stemmer("porter")
+    stemmed: str = _PORTER.stemmer.stemWord(folded)
     return stemmed
 
 

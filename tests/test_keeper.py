@@ -1,6 +1,7 @@
 """A running server keeps its palaces in step: what others write is embedded and mirrored within seconds."""
 
 import asyncio
+import shutil
 import time
 
 import pytest
@@ -8,6 +9,7 @@ from datasette.utils.sqlite import sqlite3
 
 from building import find, make_palace, texts
 from datasette_mempalace.config import Settings
+from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.errors import EmbedderUnavailable
 from datasette_mempalace.keeper import Keeper, keep_in_step
 from datasette_mempalace.palace import Palace
@@ -54,9 +56,7 @@ def test_what_plain_sql_writes_is_embedded_and_mirrored(palace):
 def test_sync_seconds_is_kept_to(tmp_path, monkeypatch):
     turns = []
     monkeypatch.setattr("datasette_mempalace.keeper.LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(
-        "datasette_mempalace.keeper.keep_in_step", lambda palace, seen: turns.append(palace) or True
-    )
+    monkeypatch.setattr("datasette_mempalace.keeper.keep_in_step", lambda palace, *rest: turns.append(palace))
     with make_palace(tmp_path / "p.db", settings=Settings(sync_seconds=60)) as palace:
         keeper = Keeper(lambda: [palace])
         keeper.start()
@@ -66,11 +66,40 @@ def test_sync_seconds_is_kept_to(tmp_path, monkeypatch):
     assert turns.count(palace) == 1, "keepers of other tests may still run"
 
 
+def test_it_stops_in_the_middle_of_much_work(tmp_path, monkeypatch):
+    with make_palace(tmp_path / "p.db", settings=Settings(sync_seconds=0.1)) as palace:
+        put_drawers(palace, [Drawer(f"text number {number} to embed " * 20) for number in range(2000)])
+        keeper = Keeper(lambda: [palace])
+        keeper.start()
+        wait_for(lambda: palace_status(palace)["pending_vectors"] < 2000)
+        started = time.monotonic()
+        keeper.stop()
+        assert time.monotonic() - started < 20
+        left = palace_status(palace)["pending_vectors"]
+        assert left > 0
+        time.sleep(0.5)
+        assert palace_status(palace)["pending_vectors"] == left
+
+
+def test_a_mirror_whose_folder_was_deleted_comes_back(palace):
+    keeper = Keeper(lambda: [palace])
+    keeper.start()
+    try:
+        wait_for(lambda: palace_status(palace)["mirror"]["state"] == "in step")
+        shutil.rmtree(palace.mirror_path)
+        wait_for(lambda: (palace.mirror_path / "chroma.sqlite3").exists() and palace.mirror.position >= 0)
+        assert [
+            row_id for row_id, _ in palace.mirror.nearest("drawer", palace.embedder.embed_query("fox"), 5)
+        ] == [1]
+    finally:
+        keeper.stop()
+
+
 def test_a_round_without_changes_does_nothing(palace, monkeypatch):
     seen = {}
     keep_in_step(palace, seen)
     keep_in_step(palace, seen)
-    monkeypatch.setattr(palace.mirror, "sync", lambda: pytest.fail("synced again"))
+    monkeypatch.setattr(palace.mirror, "sync", lambda *given, **options: pytest.fail("synced again"))
     keep_in_step(palace, seen)
 
 

@@ -27,7 +27,7 @@ def test_vectors_have_unit_length_and_the_models_dimension(palace):
     put_drawers(palace, [Drawer("a fox"), Drawer("x" * 50_000), Drawer("東京")])
     assert embed_pending(palace) == 3
     with palace.reader() as connection:
-        ids, matrix = read_vectors(connection, "drawer", [1, 2, 3, 4])
+        ids, matrix = read_vectors(connection, "drawer", [1, 2, 3, 4], 384)
     assert ids == [1, 2, 3]
     assert matrix.shape == (3, 384)
     assert np.linalg.norm(matrix, axis=1) == pytest.approx([1, 1, 1], abs=1e-5)

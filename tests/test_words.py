@@ -1,6 +1,7 @@
 """Words as FTS5 sees them, and MATCH expressions that no query can break."""
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -114,3 +115,23 @@ def test_folding_and_stemming_take_any_text(text):
 
 def test_mempalace_words_are_two_characters_or_more():
     assert mempalace_words("A b cd_e Ünï 東京の会議") == ["cd_e", "ünï", "東京の会議"]
+
+
+def test_threads_stem_alike():
+    """The library's stemmer keeps its word on itself: shared by threads it answers nonsense, and caches it."""
+    words = [f"{beginning}{ending}" for beginning in ("form", "collect", "maintain", "relat", "argu") for ending in ("al", "or", "ers", "ions", "ments", "ingly", "ability")] * 20  # fmt: skip
+    stem.cache_clear()
+    expected = {word: stem(word) for word in words}
+    for _ in range(5):
+        stem.cache_clear()
+        with ThreadPoolExecutor(8) as pool:
+            assert all(
+                dict(zip(words, found, strict=True)) == expected
+                for found in pool.map(lambda _: list(map(stem, words)), range(16))
+            )
+
+
+def test_a_query_of_very_many_words_stays_a_small_statement():
+    assert len(read_query(" ".join(f"word{number}" for number in range(2000))).words) == 64
+    assert len(read_query("".join(chr(0x4E00 + number) for number in range(2000))).substrings) == 16
+    assert len(read_query(" ".join("!" * number for number in range(1, 100))).substrings) == 16

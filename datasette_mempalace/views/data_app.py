@@ -20,6 +20,7 @@ from . import present
 from .links import Links, palace_path
 from .menus import visible_palaces
 from .overview import overview
+from .table_page import search_box
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ class DataApp:
     """
 
     def __init__(self, datasette: Any, request: Any):
-        self._datasette = datasette
+        self._datasette, self._request = datasette, request
         self._actor = request.actor if request else None
 
     @property
@@ -47,6 +48,10 @@ class DataApp:
     def search_url(self, database: str) -> str:
         """The URL of a palace's search page."""
         return palace_path(self._datasette, database)
+
+    async def table_box(self, database: str, table: str) -> dict[str, Any] | None:
+        """What the search box of a table page shows; None where the table cannot be searched."""
+        return await search_box(self._datasette, self._request, database, table) if self._request else None
 
     async def palaces(self) -> list[dict[str, Any]]:
         """The palaces that the visitor may see, each with what it holds; one that cannot be opened is left out."""
@@ -110,6 +115,19 @@ class DataApp:
 def template_vars(datasette: Any, request: Any) -> dict[str, DataApp]:
     """What the plugin adds to every template: names only, nothing is read before a template asks."""
     return {"mempalace": DataApp(datasette, request)}
+
+
+def top_table(datasette: Any, request: Any, database: str, table: str) -> Any:
+    """The search box above a table, for Datasette's slot there; 0.65 has none, and a template of `templates/` instead."""
+
+    async def inner() -> str:
+        box = await search_box(datasette, request, database, table)
+        if box is None:
+            return ""
+        sheets = "".join(f'<link rel="stylesheet" href="{sheet}">' for sheet in DataApp(datasette, request).css)
+        return sheets + await datasette.render_template("_mempalace_table.html", {"box": box}, request=request)
+
+    return inner
 
 
 def read_drawer(palace: Palace, row_id: int) -> dict[str, Any] | None:
@@ -190,7 +208,7 @@ def _metadata(stored: str | None) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(stored)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"metadata": stored}
     return found if isinstance(found, dict) else {"metadata": found}
 

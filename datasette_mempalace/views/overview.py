@@ -56,7 +56,7 @@ def count_drawers(palace: Palace) -> int:
 def _wings(connection: Any, scope: Scope) -> list[dict[str, Any]]:
     where, parameters = scope.where()
     rows = connection.execute(
-        f"select wing, room, count(*) from drawers where {where} group by wing, room"
+        f"select cast(wing as text), cast(room as text), count(*) from drawers where {where} group by wing, room"
         " order by count(*) desc, room",
         parameters,
     )
@@ -72,7 +72,7 @@ def _latest(connection: Any, scope: Scope) -> list[dict[str, Any]]:
     """The sources filed last, each by its first drawer; a drawer without a source stands for itself."""
     where, parameters = scope.where()
     rows = connection.execute(
-        "select id, nullif(source_file, ''), filed_at, wing from drawers"
+        "select id, cast(nullif(source_file, '') as text), cast(filed_at as text), cast(wing as text) from drawers"
         f" where {where} order by datetime(filed_at) desc, id desc limit {LATEST_ROWS}",
         parameters,
     )
@@ -89,9 +89,9 @@ def _latest(connection: Any, scope: Scope) -> list[dict[str, Any]]:
 
 def _first_drawer(connection: Any, scope: Scope, entry: dict[str, Any]) -> dict[str, Any]:
     where, parameters = scope.where()
-    same = "source_file = :path and wing is :wing" if entry["source_path"] else "id = :id"
+    same = "(source_file = :path and wing is :wing or id = :id)" if entry["source_path"] else "id = :id"
     row_id, room, text, drawers = connection.execute(
-        "select id, room, substr(text, 1, 1000), count(*) over () from drawers"
+        "select id, cast(room as text), cast(substr(text, 1, 1000) as text), count(*) over () from drawers"
         f" where {same} and {where} order by chunk_index, id limit 1",
         parameters | {"path": entry["source_path"], "wing": entry["wing"], "id": entry["id"]},
     ).fetchone()

@@ -29,7 +29,7 @@ def day(moment: str | None) -> dict[str, str] | None:
     if not moment:
         return None
     try:
-        found = date.fromisoformat(moment[:10])
+        found = date.fromisoformat(str(moment)[:10])
     except ValueError:
         return {"iso": "", "text": moment}
     return {"iso": found.isoformat(), "text": f"{found.day} {_MONTHS[found.month - 1]} {found.year}"}

@@ -469,8 +469,8 @@ def test_files_that_can_only_be_read(palace, tmp_path, options):
     copy.chmod(0o444)
     with Palace.open(copy, read_only=True) as read_only:
         connection = sqlite3.connect(f"file:{copy}?{options}", uri=True)
-        connection.execute("pragma query_only = on")
         register(connection, read_only)
+        connection.execute("pragma query_only = on")
         assert len(rows(connection, "select id from mempalace_search('lamp') where wing = 'acme'")) == 6
         connection.close()
 

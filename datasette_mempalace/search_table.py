@@ -20,7 +20,7 @@ from datasette.utils.sqlite import sqlite3
 from . import table_function
 from .config import Settings
 from .errors import BadParameter, MempalaceError
-from .filters import NUMBERS, Filter
+from .filters import Filter
 from .palace import Palace
 from .request import SearchRequest, parse_request
 from .scope import DIMENSIONS, Scope
@@ -39,11 +39,11 @@ COLUMNS = {
     "words_missing": "text", "explain": "text",
 }  # fmt: skip
 PARAMETERS = ("query", "in_wing", "in_room", "n_results", "options")
-# Columns of a hit under which a drawer has the value itself, by the drawer's own name for it.
+# Columns of a hit under which a drawer has the value itself, by the drawer's own name for it. Not `chunk_index`, which
+# a hit shows as a number whatever is stored there.
 STORED = {
     "wing": "wing", "room": "room", "source_path": "source_file", "drawer_id": "drawer_id", "hall": "hall",
     "added_by": "added_by", "filed_at": "filed_at", "authored_at": "authored_at", "content_date": "content_date",
-    "chunk_index": "chunk_index",
 }  # fmt: skip
 AS_FILTER = {
     "=": "exact", "is": "exact", "in": "in", "<": "lt", "<=": "lte", ">": "gt", ">=": "gte", "is null": "isnull",
@@ -193,7 +193,7 @@ def is_sure(condition: Condition) -> bool:
     values = condition.value if condition.operator == "in" else (condition.value,)
     if condition.value is None:  # "is null", and "is" with nothing to be
         return True
-    if condition.column in NUMBERS:
+    if condition.column == "id":
         return all(_is_whole(value) for value in values)
     return all(isinstance(value, str) and "\0" not in value for value in values)
 

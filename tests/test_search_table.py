@@ -267,7 +267,7 @@ def test_a_limit_asks_for_more_and_never_for_fewer(fresh, searches):
         (f"{lamp} limit 3", 10),
         (f"{lamp} order by rank limit 25", 25),
         (f"{lamp} order by rank limit 20 offset 5", 25),
-        (f"{lamp} where chunk_index in (1, 2, 3) order by rank limit 26", 26),
+        (f"{lamp} where hall in ('h1', 'h2') order by rank limit 26", 26),
         (f"{lamp} limit 5000", 1000),
         (f"{lamp} where score > 0 limit 24", 10),
         (f"{lamp} where wing = 5 limit 24", 10),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from .errors import MempalaceError
 from .palace import Palace
+from .repair import mend_full_text
 from .schema import last_change
 from .vectors import count_pending, embed_pending, remove_orphans
 
@@ -94,6 +95,7 @@ def keep_in_step(palace: Palace, seen: dict[str, int], stop: Callable[[], bool] 
         if pending and palace.embedder.missing() is None:
             embed_pending(palace, download=False, stop=stop, wait=False)
         remove_orphans(palace)
+        mend_full_text(palace)
     if stop():
         return
     report = palace.mirror.sync(stop=stop)

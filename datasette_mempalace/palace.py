@@ -281,6 +281,7 @@ class Palace:
                     raise
                 continue
             connection.text_factory = _forgiving
+            schema.attach_terms(connection)
             connection.execute("pragma query_only = on")
             return connection
         raise AssertionError("unreachable")

@@ -23,8 +23,8 @@ CLOSET_COLUMNS = ("closet_id", "wing", "room", "source_file", "text", "metadata"
 
 # What is there for the palace itself, not for readers.
 INNER_TABLES = (
-    "drawer_vectors", "closet_vectors", "spare_vectors", "drawer_changes", "mempalace_settings", "drawers_fts_terms",
-    "_sqlite_migrations", "sqlite_sequence",
+    "drawer_vectors", "closet_vectors", "spare_vectors", "drawer_changes", "mempalace_settings", "_sqlite_migrations",
+    "sqlite_sequence",
 )  # fmt: skip
 
 migrations = Migrations(MIGRATIONS)
@@ -88,7 +88,6 @@ def m001_drawers_and_closets(db: Any) -> None:
     db["closets"].create_index(["source_file"])
     for table in ("drawers", "closets"):
         db[table].enable_fts(["text"], create_triggers=True, tokenize=TOKENIZE)
-    db.execute("create virtual table drawers_fts_terms using fts5vocab(drawers_fts, row)")
     db["mempalace_settings"].create({"key": str, "value": str}, pk="key")
 
 
@@ -173,6 +172,22 @@ def is_palace(connection: Any) -> bool:
     """Whether a database is a palace: it has drawers and the palace's settings."""
     query = "select count(*) from sqlite_master where type = 'table' and name in ('drawers', 'mempalace_settings')"
     return bool(connection.execute(query).fetchone()[0] == 2)
+
+
+def attach_terms(connection: Any) -> None:
+    """Give a connection `drawers_fts_terms`: in how many drawers each stem of the full-text index stands.
+
+    In the connection's own temporary schema: in the database, tools that rebuild every full-text table would take it
+    for one and fail.
+    """
+    # The temporary schema is the connection's own, but SQLite holds it to the pragma all the same.
+    query_only = connection.execute("pragma query_only").fetchone()[0]
+    connection.execute("pragma query_only = off")
+    connection.execute(
+        "create virtual table if not exists temp.drawers_fts_terms using fts5vocab('main', 'drawers_fts', 'row')"
+    )
+    if query_only:
+        connection.execute("pragma query_only = on")
 
 
 def last_change(connection: Any) -> int:

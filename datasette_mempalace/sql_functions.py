@@ -1,7 +1,8 @@
 """The SQL functions of a palace's connections: `mempalace_search`, `mempalace_fts_query`, `mempalace_similarity`.
 
-The first is also a table of that name, see `search_table`. Registered on palace databases only; they read through the connection they are called on. A problem becomes one
-readable JSON error object, because SQLite would show any exception as "user-defined function raised exception".
+The first is also a table of that name, see `search_table`. Registered on palace databases only; they read through the
+connection they are called on. A problem becomes one readable JSON error object, because SQLite would show any exception
+as "user-defined function raised exception".
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .errors import BadInput, MempalaceError
 from .nearest import true_distances
 from .palace import Palace
 from .ranking import similarity
+from .schema import attach_terms
 from .search_table import generation, read_arguments
 from .searcher import run_search
 from .words import match_all
@@ -35,6 +37,7 @@ def register(connection: Any, palace: Palace) -> None:
         connection: a sqlite3 connection to the palace's database.
         palace: the palace, for its settings, embedder and mirror.
     """
+    attach_terms(connection)
     remembered: OrderedDict[tuple[Any, ...], str] = OrderedDict()
     table = search_table.register(connection, palace)
 

@@ -68,7 +68,8 @@ def near_words(connection: Any, words: QueryWords) -> list[dict[str, Any]]:
 
 def _names(connection: Any, dimension: str) -> list[str]:
     rows = connection.execute(
-        f"select distinct cast({dimension} as text) from drawers where {dimension} is not null limit ?", [MOST_NAMES]
+        f"select distinct cast({dimension} as text) from drawers where {dimension} is not null limit ?",
+        [MOST_NAMES],
     )
     return [row[0] for row in rows]
 

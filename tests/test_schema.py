@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 import sqlite_utils
+from click.testing import CliRunner
 from datasette.utils.sqlite import sqlite3
+from sqlite_utils.cli import cli as sqlite_utils_cli
 
 from building import add, column, find, make_palace, one, texts
 from datasette_mempalace import schema
 from datasette_mempalace.drawers import Drawer
 from datasette_mempalace.errors import PalaceNotFound, PalaceReadOnly, PalaceTooNew
 from datasette_mempalace.palace import Palace
+from datasette_mempalace.repair import mend_full_text
 from datasette_mempalace.vectors import count_pending, embed_pending
 
 
@@ -140,11 +143,43 @@ def test_case_21_insert_or_replace_by_plain_sqlite3_neither_breaks_a_search_nor_
     for query in ("fox", "wolf", "red"):
         assert "the red fox" not in texts(find(palace, query, vector_disabled=1))
     assert texts(find(palace, "wolf", vector_disabled=1)) == ["the grey wolf"]
+    with palace.writer() as connection, pytest.raises(sqlite3.DatabaseError, match="malformed"):
+        connection.execute("insert into drawers_fts(drawers_fts, rank) values ('integrity-check', 1)")
+    assert mend_full_text(palace) == ["drawers"]
+    assert mend_full_text(palace) == []
+    with palace.writer() as connection:
+        connection.execute("insert into drawers_fts(drawers_fts, rank) values ('integrity-check', 1)")
     embed_pending(palace)
     palace.mirror.sync()
     vector = palace.embedder.embed_query("the red fox")
     assert {row_id for row_id, _ in palace.mirror.nearest("drawer", vector, 10)} == {2, 3}
     assert texts(find(palace, "grey wolf", n_results=1)) == ["the grey wolf"]
+
+
+def test_a_row_replaced_under_its_own_id_is_found_stale_and_an_upsert_is_not(palace):
+    mend_full_text(palace)
+    raw(
+        palace,
+        "insert into drawers(drawer_id, text) select drawer_id, 'x' from drawers where id = 2 on conflict(drawer_id) do update set text = 'the pink whale'",
+    )
+    assert mend_full_text(palace) == []
+    raw(palace, "insert or replace into drawers(id, drawer_id, text) values (2, 'other', 'the grey wolf')")
+    assert mend_full_text(palace) == ["drawers"]
+    assert texts(find(palace, "whale", vector_disabled=1)) == []
+    with palace.writer() as connection:
+        connection.execute(
+            "insert or replace into drawers(drawer_id, text) values ('other', 'the black wolf')"
+        )
+    assert mend_full_text(palace) == [], "recursive_triggers are on there"
+
+
+def test_tools_that_rebuild_every_full_text_table_work(palace):
+    palace.close()
+    for command in ("rebuild-fts", "optimize", "vacuum"):
+        done = CliRunner().invoke(sqlite_utils_cli, [command, palace.path])
+        assert done.exit_code == 0, done.output
+    with Palace.open(palace.path) as again:
+        assert texts(find(again, "whale", n_results=1)) == ["the blue whale"]
 
 
 def test_case_21_reimporting_by_our_own_writer_leaves_the_index_whole(palace):

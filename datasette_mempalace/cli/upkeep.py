@@ -21,9 +21,13 @@ def sync(palace: Path, config: Path | None) -> None:
     Needed after others have written into the drawers with SQL, and after an embedding model was missing. A running
     server does it by itself; then it owns the mirror, and this command only embeds.
     """
-    from ..vectors import embed_pending
+    from ..repair import mend_full_text
+    from ..vectors import embed_pending, remove_orphans
 
     with common.open_palace(palace, config) as opened, working.steps() as bars:
+        remove_orphans(opened)
+        for table in mend_full_text(opened):
+            common.note(f"The full-text index of {table} held entries of replaced rows and was rebuilt.")
         embedded = embed_pending(opened, bars.of("Embedding"))
         report = opened.mirror.sync(bars.of("Mirroring"))
         bars.close()

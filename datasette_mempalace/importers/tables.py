@@ -124,12 +124,13 @@ def _delimiter(header: str) -> str:
 
 
 def _header(cells: list[str]) -> list[str]:
-    names: list[str] = []
+    """The names of the columns; one that stands there twice gets a number."""
+    names: dict[str, None] = {}
+    counts: dict[str, int] = {}
     for place, cell in enumerate(cells, 1):
         name = clean = cell.strip() or f"column {place}"
-        count = 1
         while name in names:
-            count += 1
-            name = f"{clean} ({count})"
-        names.append(name)
-    return names
+            counts[clean] = counts.get(clean, 1) + 1
+            name = f"{clean} ({counts[clean]})"
+        names[name] = None
+    return list(names)

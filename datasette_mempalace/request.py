@@ -211,7 +211,8 @@ def _ids(value: Any) -> tuple[int, ...] | None:
         return None
     parts: list[Any] = []
     for item in value if isinstance(value, (list, tuple)) else [value]:
-        parts += item.replace(",", " ").split() if isinstance(item, str) else [item]
+        # SQL hands a JSON array on as its text when it comes out of a subquery.
+        parts += item.strip().strip("[]").replace(",", " ").split() if isinstance(item, str) else [item]
     try:
         if any(isinstance(part, bool) or (isinstance(part, float) and part != int(part)) for part in parts):
             raise ValueError

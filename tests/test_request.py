@@ -109,7 +109,8 @@ def test_unknown_parameters_are_refused_only_where_asked():
 
 def test_ids_narrow_and_an_empty_list_allows_nothing():
     assert read(ids="1, 2 3").scope.ids == (1, 2, 3)
-    assert read(ids=[]).scope.ids == ()
+    assert read(ids="[1,2]").scope.ids == (1, 2)
+    assert read(ids=[]).scope.ids == read(ids="[]").scope.ids == ()
     assert read(ids="").scope.ids is None
     for bad in ("x", [1.5], [True], [10**30], {"a": 1}):
         with pytest.raises(BadParameter, match="ids"):

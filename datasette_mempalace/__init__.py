@@ -63,6 +63,20 @@ def skip_csrf(datasette: Any, scope: Any) -> bool:
 
 
 @hookimpl
+def filters_from_request(request: Any, database: str, table: str, datasette: Any) -> Any:
+    from .views import table_page
+
+    return table_page.filters_from_request(request, database, table, datasette)
+
+
+@hookimpl
+def top_table(datasette: Any, request: Any, database: str, table: str) -> Any:
+    from .views import data_app
+
+    return data_app.top_table(datasette, request, database, table)
+
+
+@hookimpl
 def extra_template_vars(datasette: Any, request: Any) -> Any:
     from .views import data_app
 
@@ -84,7 +98,7 @@ def database_actions(datasette: Any, actor: Any, database: str) -> Any:
 
 
 @hookimpl
-def table_actions(datasette: Any, actor: Any, database: str, table: str) -> Any:
+def table_actions(datasette: Any, actor: Any, database: str, table: str, request: Any) -> Any:
     from .views import menus
 
-    return menus.table_actions(datasette, actor, database, table)
+    return menus.table_actions(datasette, actor, database, table, request)

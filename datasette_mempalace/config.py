@@ -27,6 +27,8 @@ class Settings:
     candidate_strategy: str = "union"
     n_results: int = 10
     max_n_results: int = 1000
+    table_hits: int = 100
+    tables: Mapping[str, str] = field(default_factory=dict)
     similarity_weight: float = 0.6
     bm25_weight: float = 0.4
     candidate_pool: int = 30
@@ -138,6 +140,14 @@ def _embedder(value: Any) -> Mapping[str, Any]:
     return dict(value)
 
 
+def _tables(value: Any) -> Mapping[str, str]:
+    if not isinstance(value, Mapping) or not all(
+        isinstance(text, str) and text for pair in value.items() for text in pair
+    ):
+        raise ValueError("it must be a mapping from tables to their column of drawers")
+    return dict(value)
+
+
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "title": _text,
     "embedder": _embedder,
@@ -146,6 +156,8 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "candidate_strategy": _choice(STRATEGIES),
     "n_results": _number(1, 1000, whole=True),
     "max_n_results": _number(1, 1000, whole=True),
+    "table_hits": _number(1, 1000, whole=True),
+    "tables": _tables,
     "similarity_weight": _number(0, 1),
     "bm25_weight": _number(0, 1),
     "candidate_pool": _number(1, 1000, whole=True),

@@ -57,7 +57,8 @@ async def test_front_page_keeps_to_itself_what_a_visitor_may_not_see(palace_path
 async def test_drawers_table_leads_to_the_ranked_search(app):
     html = await get(app, "/palace/drawers?_search=token")
     assert re.search(r'<form[^>]*action="/palace/-/mempalace"', html)
-    assert re.search(r'name="q" value="token"', html)
+    assert re.search(r'name="_mempalace" value="token"', html)
+    assert html.count("Filter this table") == 1
     # Both facets are there without being asked for, and nothing is suggested.
     assert 'data-column="wing"' in html
     assert "acme-app" in html

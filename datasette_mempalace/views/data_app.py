@@ -124,8 +124,12 @@ def top_table(datasette: Any, request: Any, database: str, table: str) -> Any:
         box = await search_box(datasette, request, database, table)
         if box is None:
             return ""
-        sheets = "".join(f'<link rel="stylesheet" href="{sheet}">' for sheet in DataApp(datasette, request).css)
-        return sheets + await datasette.render_template("_mempalace_table.html", {"box": box}, request=request)
+        sheets = "".join(
+            f'<link rel="stylesheet" href="{sheet}">' for sheet in DataApp(datasette, request).css
+        )
+        return sheets + await datasette.render_template(
+            "_mempalace_table.html", {"box": box}, request=request
+        )
 
     return inner
 

@@ -94,6 +94,10 @@ class Links:
             pairs.append(filter_pair("room", room))
         return self.to(pairs) if pairs else None
 
+    def table(self, pairs: Iterable[Pair]) -> str:
+        """Datasette's own page of the drawers, in a state of its own."""
+        return f"{self.datasette.urls.table(self.database, TABLE)}?{urllib.parse.urlencode(list(pairs))}"
+
     def row(self, row_id: int) -> str:
         """The page of one drawer's row."""
         return row_path(self.datasette, self.database, row_id)

@@ -7,6 +7,7 @@ from typing import Any
 from ..compat import TABLE, may_view_palace
 from ..registry import is_palace_database, palace_databases
 from .links import index_path, palace_path
+from .table_page import pairs_of, ranked_url
 
 Link = dict[str, str]
 
@@ -31,8 +32,10 @@ def menu_links(datasette: Any, actor: dict[str, Any] | None) -> Any:
     return inner
 
 
-def database_actions(datasette: Any, actor: dict[str, Any] | None, database: str) -> Any:
-    """The actions of a database that is a palace."""
+def database_actions(
+    datasette: Any, actor: dict[str, Any] | None, database: str, href: str | None = None
+) -> Any:
+    """The actions of a database that is a palace; `href` is the search page in another state."""
 
     async def inner() -> list[Link]:
         db = datasette.databases.get(database)
@@ -42,7 +45,7 @@ def database_actions(datasette: Any, actor: dict[str, Any] | None, database: str
             return []
         return [
             {
-                "href": palace_path(datasette, database),
+                "href": href or palace_path(datasette, database),
                 "label": "Search this memory palace",
                 "description": "By meaning and by words, best first",
             }
@@ -51,6 +54,12 @@ def database_actions(datasette: Any, actor: dict[str, Any] | None, database: str
     return inner
 
 
-def table_actions(datasette: Any, actor: dict[str, Any] | None, database: str, table: str) -> Any:
-    """The actions of a palace's table of drawers."""
-    return database_actions(datasette, actor, database) if table == TABLE else None
+def table_actions(
+    datasette: Any, actor: dict[str, Any] | None, database: str, table: str, request: Any
+) -> Any:
+    """The actions of a palace's table of drawers: the search page with the table's words and filters."""
+    if table != TABLE:
+        return None
+    return database_actions(
+        datasette, actor, database, ranked_url(datasette, database, table, pairs_of(request))
+    )

@@ -12,7 +12,7 @@ from typing import Any
 
 from datasette import Forbidden, Response
 
-from ..compat import database_colour, database_title, may_run_sql, may_view_instance
+from ..compat import TABLE, database_colour, database_title, may_run_sql, may_view_instance
 from ..errors import BadParameter, MempalaceError, NotAllowed
 from ..palace import Palace
 from ..registry import open_palace, run
@@ -21,9 +21,11 @@ from ..searcher import run_search
 from . import present
 from .access import palace_of, parameters_of, reading_only
 from .api import add_urls
+from .carried import WORDS, to_table
 from .links import Links, palace_path, sql_path
 from .menus import visible_palaces
 from .overview import count_drawers, overview
+from .table_page import pairs_of, ranked_url
 
 PAGE_SIZES = (10, 20, 50, 100)
 PLACES = ("wing", "room", "wing__isnull", "room__isnull", "source_file__isnull", "ids")
@@ -58,6 +60,8 @@ async def palace_page(request: Any, datasette: Any) -> Any:
     except MempalaceError as error:
         return await _error_page(datasette, request, error)
     given = parameters_of(request)
+    if WORDS in request.args:  # from the search box of a table page
+        return Response.redirect(ranked_url(datasette, database, TABLE, pairs_of(request)))
     context = {
         "database": database,
         "title": await _title(datasette, database, palace),
@@ -86,6 +90,7 @@ async def _show_hits(datasette: Any, palace: Palace, asked: SearchRequest, links
     add_urls(answer, links)
     context = search_context(answer, links, asked)
     context["sql_url"] = sql_path(datasette, links.database, asked, links.pairs)
+    context["as_table_url"] = links.table(to_table(asked, links.pairs))
     if not answer["results"]:
         context["total"] = await run(datasette, count_drawers, palace)
     return context | {"template": "mempalace_search.html"}

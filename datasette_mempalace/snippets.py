@@ -8,8 +8,8 @@ from collections.abc import Sequence
 MARK_START, MARK_END = "\x01", "\x02"
 WIDTH = 260
 MOST_PLACES = 500
-# Rules under headings and borders of tables say nothing in a snippet.
-_RULE = re.compile(r"[=\-~^*#_+|]{3,}")
+# Rules under headings, borders of tables and the signs before a heading say nothing in a snippet.
+_RULE = re.compile(r"[=\-~^*#_+|]{3,}|^#{1,2}[ \t]+", re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SENTENCE = re.compile(r"(?:[.!?。！？]|\n[ \t]*\n)\s+")
 

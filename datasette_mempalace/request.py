@@ -84,11 +84,11 @@ def parse_request(
         max_distance=_distance(parameters),
         candidate_strategy=_choice("candidate_strategy", parameters, STRATEGIES, settings.candidate_strategy),
         ranking=_choice("ranking", parameters, RANKINGS, settings.ranking),
-        vector_disabled=_flag("vector_disabled", parameters, False),
+        vector_disabled=read_flag("vector_disabled", parameters, False),
         offset=_whole("next", parameters, 0, settings.max_n_results, 0),
-        facets=_flag("facets", parameters, False),
-        context=_flag("context", parameters, True),
-        explain=_flag("explain", parameters, False),
+        facets=read_flag("facets", parameters, False),
+        context=read_flag("context", parameters, True),
+        explain=read_flag("explain", parameters, False),
         dates=(since, before),
     )
 
@@ -200,7 +200,7 @@ def _values(name: str, parameters: Mapping[str, Any]) -> tuple[str | None, ...]:
             found.append(text)
         if len(found) > MAX_VALUES:
             raise BadParameter(name, len(values), f"there can be at most {MAX_VALUES} values")
-    if _flag(f"{name}__isnull", parameters, False) and None not in found:
+    if read_flag(f"{name}__isnull", parameters, False) and None not in found:
         found.append(None)
     return tuple(found)
 
@@ -266,7 +266,16 @@ def _choice(name: str, parameters: Mapping[str, Any], allowed: tuple[str, ...], 
     return text or default
 
 
-def _flag(name: str, parameters: Mapping[str, Any], default: bool) -> bool:
+def read_flag(name: str, parameters: Mapping[str, Any], default: bool) -> bool:
+    """One parameter as a flag.
+
+    Args:
+        name: the parameter.
+        parameters: as any face has them.
+        default: what it is when it is not set.
+    Raises:
+        BadParameter: when it is neither yes nor no.
+    """
     text = _one(name, parameters)
     if text is None:
         return default

@@ -1,10 +1,10 @@
-"""What the plugin serves over HTTP: the page (`pages`), the JSON and CSV (`api`), the agents' tools (`mcp`), and the links that lead there (`menus`)."""
+"""What the plugin serves over HTTP: the page (`pages`), the JSON and CSV (`api`, streamed by `export`), the agents' tools (`mcp`), and the links that lead there (`menus`)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from . import api, mcp, pages
+from . import api, export, mcp, pages
 
 _PALACE = r"^/(?P<database>[^\/\.]+)/-/mempalace"
 
@@ -13,5 +13,6 @@ ROUTES: list[tuple[str, Any]] = [
     (rf"^{mcp.PATH}$", mcp.mcp_endpoint),
     (_PALACE + "$", pages.palace_page),
     (_PALACE + r"\.json$", api.search_json),
-    (_PALACE + r"\.csv$", api.search_csv),
+    (_PALACE + r"\.csv$", export.export_csv),
+    (_PALACE + r"\.ndjson$", export.export_ndjson),
 ]

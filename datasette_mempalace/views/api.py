@@ -33,13 +33,13 @@ async def search_json(request: Any, datasette: Any) -> Any:
     headers = cors_headers(datasette)
     try:
         database, palace = await palace_of(datasette, request)
-        asked = _asked(request, palace)
+        asked = asked_by(request, palace)
         if "facets" not in request.args:
             asked = replace(asked, facets=True)
         answer = await run(datasette, run_search, palace, asked)
     except MempalaceError as error:
         return Response.json(error.as_json(), status=error.status, headers=headers)
-    add_urls(answer, _links(datasette, request, database, asked, palace, ".json"))
+    add_urls(answer, data_links(datasette, request, database, asked, palace, ".json"))
     return Response.json(answer, headers={**headers, **_next_header(answer)})
 
 
@@ -49,12 +49,12 @@ async def search_csv(request: Any, datasette: Any) -> Any:
     headers = cors_headers(datasette)
     try:
         database, palace = await palace_of(datasette, request)
-        asked = replace(_asked(request, palace), facets=False, context=False)
+        asked = replace(asked_by(request, palace), facets=False, context=False)
         answer = await run(datasette, run_search, palace, asked)
     except MempalaceError as error:
         return Response.text(error.message + "\n", status=error.status, headers=headers)
-    add_urls(answer, _links(datasette, request, database, asked, palace, ".csv"))
-    headers |= {"Content-Disposition": _attachment(f"{database}-mempalace.csv"), **_next_header(answer)}
+    add_urls(answer, data_links(datasette, request, database, asked, palace, ".csv"))
+    headers |= {"Content-Disposition": attachment(f"{database}-mempalace.csv"), **_next_header(answer)}
     return Response(as_csv(answer["results"]), headers=headers, content_type="text/csv; charset=utf-8")
 
 
@@ -75,17 +75,19 @@ def add_urls(answer: dict[str, Any], links: Links) -> None:
     answer["next_url"] = links.here(next=answer["next"]) if answer["next"] else None
 
 
-def as_csv(hits: list[dict[str, Any]]) -> str:
-    """Hits as CSV with a heading row.
+def as_csv(hits: list[dict[str, Any]], heading: bool = True) -> str:
+    """Hits as CSV.
 
     Args:
         hits: with their URLs.
+        heading: whether the first row names the columns.
     Returns:
         lines that a spreadsheet takes for text: no cell begins a formula.
     """
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(CSV_COLUMNS)
+    if heading:
+        writer.writerow(CSV_COLUMNS)
     for hit in hits:
         row = {
             **hit,
@@ -102,7 +104,8 @@ def _cell(value: Any) -> Any:
     return "'" + value if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def _asked(request: Any, palace: Palace) -> SearchRequest:
+def asked_by(request: Any, palace: Palace) -> SearchRequest:
+    """The search that a URL asks for."""
     return parse_request(parameters_of(request), palace.settings)
 
 
@@ -120,9 +123,10 @@ class _AbsoluteLinks(Links):
         return str(self.datasette.absolute_url(self.request, super().row(row_id)))
 
 
-def _links(
+def data_links(
     datasette: Any, request: Any, database: str, asked: SearchRequest, palace: Palace, extension: str
 ) -> Links:
+    """Absolute links out of a search, as data has them."""
     pairs = request_parameters(asked, palace.settings)
     return _AbsoluteLinks(request, datasette, database, pairs, extension)
 
@@ -131,7 +135,7 @@ def _next_header(answer: dict[str, Any]) -> dict[str, str]:
     return {"Link": f'<{answer["next_url"]}>; rel="next"'} if answer["next_url"] else {}
 
 
-def _attachment(name: str) -> str:
+def attachment(name: str) -> str:
     """A file name for any database name: plain letters for old clients, the name itself for the others."""
     simple = "".join(
         letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "_" for letter in name

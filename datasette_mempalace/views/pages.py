@@ -149,6 +149,8 @@ def search_context(answer: dict[str, Any], links: Links, asked: SearchRequest) -
         "took": round(answer["timings_ms"]["total"]),
         "json_url": links.here(".json"),
         "csv_url": links.here(".csv"),
+        "all_csv_url": links.here(".csv", all="1"),
+        "ndjson_url": links.here(".ndjson"),
         "meaning_url": links.without("vector_disabled"),
         "again_url": links.here(),
         "chosen_words_only": asked.vector_disabled,

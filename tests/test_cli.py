@@ -524,3 +524,10 @@ def test_search_explains_and_filters_by_column(palace):
     for wrong in ("added_by", "colour=red", "=x"):
         result = run("search", palace, "spare key", "--filter", wrong)
         assert (result.exit_code, "it must be a column and a value" in result.stderr) == (2, True)
+
+
+def test_mine_says_what_it_kept_of_files_that_it_cannot_read_any_more(palace, notes):
+    (notes / "work.md").write_bytes(b"\x00\x01\x02" * 400)
+    result = run("mine", palace, notes)
+    assert "1 file could not be read this time: what was filed earlier was kept." in result.output
+    assert len(drawers(palace)) == 2

@@ -108,6 +108,10 @@ def _tell_mined(done: Mined) -> None:
     )
     if done.gone:
         click.echo(f"{counted(done.gone, 'file')} no longer there: taken out of the palace.")
+    if done.stale:
+        click.echo(
+            f"{counted(done.stale, 'file')} could not be read this time: what was filed earlier was kept."
+        )
     for reason, count in done.skipped.most_common():
         names = ", ".join(done.examples[reason])
         more = ", …" if count > len(done.examples[reason]) else ""

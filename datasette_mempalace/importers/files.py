@@ -41,6 +41,8 @@ class Mined:
         embedded: how many texts the model has seen.
         skipped: how many files and folders were left out, by reason.
         examples: the first paths left out, by reason.
+        unread: the paths that could not be read this time.
+        stale: how many of those have drawers from earlier, which were kept.
         problem: why texts have no vectors yet, when that is so.
     """
 
@@ -51,6 +53,8 @@ class Mined:
     embedded: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
+    stale: int = 0
     problem: MempalaceError | None = None
 
 
@@ -103,8 +107,9 @@ def mine(
         MempalaceError
     ) as error:  # the texts are safe and found by their words; the caller says how to go on
         done.problem = error
-    gone = _gone(palace, root, kept)
-    done.gone = len(gone)
+    sources = _sources_below(palace, root)
+    gone = _gone(sources, kept)
+    done.gone, done.stale = len(gone), len(done.unread & set(sources))
     done.report.removed += remove_sources(palace, gone, added_by=ADDED_BY)
     return done
 
@@ -143,13 +148,11 @@ def _skip(done: Mined, skipped: Skipped, root: str, kept: set[str]) -> None:
         examples.append(os.path.relpath(skipped.path, root))
     if not skipped.lasting:
         kept.add(skipped.path)
+        done.unread.add(skipped.path)
 
 
-def _gone(palace: Palace, root: str, kept: set[str]) -> list[str]:
-    """Sources that were mined below the folder and are no longer there.
-
-    A source is kept when it, or a folder it lies in, is among `kept`.
-    """
+def _sources_below(palace: Palace, root: str) -> list[str]:
+    """The sources that were mined below a folder, now or earlier."""
     below = root.rstrip(os.sep) + os.sep
     with palace.reader() as connection:
         rows = connection.execute(
@@ -157,7 +160,11 @@ def _gone(palace: Palace, root: str, kept: set[str]) -> list[str]:
             " and source_file >= :below and source_file < :behind",
             {"added_by": ADDED_BY, "below": below, "behind": below[:-1] + chr(ord(os.sep) + 1)},
         )
-        sources = [row[0] for row in rows]
+        return [row[0] for row in rows]
+
+
+def _gone(sources: list[str], kept: set[str]) -> list[str]:
+    """Sources that are no longer there: neither they, nor a folder they lie in, are among `kept`."""
     return [
         source
         for source in sources

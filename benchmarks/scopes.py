@@ -34,7 +34,9 @@ WORDS = [f"word{number}" for number in range(5000)]
 
 def main() -> None:
     """Build the palace, measure, print."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--drawers", type=int, default=100_000)
     arguments.add_argument("--queries", type=int, default=20)
     options = arguments.parse_args()
@@ -44,9 +46,15 @@ def main() -> None:
     with Palace.create(folder / "palace.db", Settings(matrix_mb=4096)) as palace:
         fill(palace, options.drawers, centres, chance)
         palace.mirror.sync()
-        queries = unit(centres[chance.integers(1, CLUSTERS, options.queries)] + noise(chance, options.queries))
-        print(f"{options.drawers:,} drawers, {options.queries} queries, the nearest {LIMIT}; ms are medians.\n")
-        print("| scope | drawers | exact ms | matrix ms | chroma ms | chosen | recall chosen | recall chroma |")
+        queries = unit(
+            centres[chance.integers(1, CLUSTERS, options.queries)] + noise(chance, options.queries)
+        )
+        print(
+            f"{options.drawers:,} drawers, {options.queries} queries, the nearest {LIMIT}; ms are medians.\n"
+        )
+        print(
+            "| scope | drawers | exact ms | matrix ms | chroma ms | chosen | recall chosen | recall chroma |"
+        )
         print("|---|---|---|---|---|---|---|---|")
         for name, scope in scopes(options.drawers):
             print(row(palace, name, scope, queries), flush=True)
@@ -154,7 +162,8 @@ def by_hand(connection: Any, scope: Scope, query: Any) -> set[int]:
     """The true nearest, compared one by one."""
     where, parameters = scope.where()
     rows = connection.execute(
-        f"select id, vector from drawer_vectors where id in (select id from drawers where {where})", parameters
+        f"select id, vector from drawer_vectors where id in (select id from drawers where {where})",
+        parameters,
     )
     wanted = query.astype(np.float64)
     found = sorted((1 - float(np.frombuffer(blob, "<f4") @ wanted), row_id) for row_id, blob in rows)
@@ -163,7 +172,11 @@ def by_hand(connection: Any, scope: Scope, query: Any) -> set[int]:
 
 def recall(truth: list[set[int]], found: list[Any]) -> float:
     """The share of the true nearest that were found."""
-    shares = [len(true & set(answer.distances)) / len(true) for true, answer in zip(truth, found, strict=False) if true]
+    shares = [
+        len(true & set(answer.distances)) / len(true)
+        for true, answer in zip(truth, found, strict=False)
+        if true
+    ]
     return statistics.mean(shares) if shares else 1.0
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .lexical_small import candidates_read
 from .ranking import Statistics
 from .scope import Scope
 from .words import QueryWords, match_any, quoted
@@ -27,7 +28,9 @@ _BY_SUBSTRINGS = """
 """
 
 
-def lexical_candidates(connection: Any, words: QueryWords, scope: Scope, limit: int) -> list[int]:
+def lexical_candidates(
+    connection: Any, words: QueryWords, scope: Scope, limit: int, small: Statistics | None = None
+) -> list[int]:
     """The drawers of a scope that hold the query's words best.
 
     Args:
@@ -35,13 +38,16 @@ def lexical_candidates(connection: Any, words: QueryWords, scope: Scope, limit: 
         words: the query's words; any of them will do.
         scope: where to look; applied inside FTS5.
         limit: how many at most.
+        small: the palace's statistics, where the scope is so small that its drawers are read instead of looked up.
     Returns:
-        ids, best first by FTS5's bm25; those found by substrings alone come after.
+        ids, best first by bm25, taken in turn with those found by substrings.
     """
     where, parameters = scope.where()
     found: list[int] = []
     match = match_any(words)
-    if match:
+    if match and small is not None:
+        found = candidates_read(connection, words, scope, limit, small)
+    elif match:
         narrowed = "" if scope.is_everything else _NARROWED.format(where=where)
         rows = connection.execute(
             _BY_WORDS.format(narrowed=narrowed), {**parameters, "match": match, "limit": limit}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from . import ranking
 from .closets import PREVIEW, closet_words, has_pointer
 from .context import MAX_CHARACTERS, Passage, read_passage
 from .lexical import lexical_candidates, palace_statistics
+from .lexical_small import is_small
 from .nearest import nearest, true_distances
 from .palace import Palace
 from .request import SearchRequest
@@ -102,6 +104,11 @@ class Search:
     vector: NDArray[np.float32] | None
     clock: dict[str, float] = field(default_factory=dict)
 
+    @cached_property
+    def statistics(self) -> ranking.Statistics:
+        """What BM25 knows of the palace, read once a search."""
+        return palace_statistics(self.connection, self.words)
+
     def timed(self, step: str, started: float) -> None:
         """Add the time since `started` (of `time.perf_counter`) to a step's."""
         self.clock[step] = self.clock.get(step, 0.0) + (time.perf_counter() - started) * 1000
@@ -156,7 +163,8 @@ def unite(search: Search, scope: Scope, n_results: int, in_scope: int) -> Pool:
         search.timed("vector", started)
     if in_scope and (request.candidate_strategy == "union" or search.vector is None):
         started = time.perf_counter()
-        lexical = lexical_candidates(search.connection, search.words, scope, size)
+        small = search.statistics if is_small(in_scope, search.statistics.documents) else None
+        lexical = lexical_candidates(search.connection, search.words, scope, size, small)
         if search.vector is not None:
             missing = [row_id for row_id in lexical if row_id not in distances]
             distances = {**distances, **true_distances(search.connection, "drawer", search.vector, missing)}
@@ -237,7 +245,7 @@ def score(search: Search, candidates: list[Candidate]) -> None:
         scores = ranking.bm25_scores(query, [mempalace_words(_mempalace_text(item)) for item in candidates])
     else:
         words = search.words
-        statistics = palace_statistics(search.connection, words)
+        statistics = search.statistics
         texts = [_stems_and_substrings(item.row["text"], words) for item in candidates]
         scores = ranking.bm25_scores((*words.stems, *words.substrings), texts, statistics)
     for candidate, raw, share in zip(candidates, scores, ranking.shares(scores), strict=True):

@@ -180,7 +180,7 @@ def test_a_killed_build_does_not_look_finished(tmp_path, few):
 def test_drawers_are_titled_by_their_headings(every):
     """A docstring's section is found under its own name, not under what its prose happens to begin with."""
     titles = {piece.heading for source in every for piece in chunk(source.text, headings=source.headings)}
-    assert {"contextlib.ExitStack", "The \"try\" statement"} <= titles
+    assert {"contextlib.ExitStack", 'The "try" statement'} <= titles
     assert not {
         title for title in titles if title and title.startswith(("function ", "class ", "def ", "async def "))
     }

@@ -17,6 +17,9 @@ MOST_TERMS = 20_000
 NEAR = 3
 MOST_WORDS = 8
 LEAST_ALIKE = 0.75
+# Stems are shorter than words, and so less alike than what they were cut from.
+ALIKE_STEMS = 0.6
+READ = 20
 
 
 def near_names(connection: Any, scope: Scope) -> dict[str, dict[str, list[str]]]:
@@ -55,14 +58,16 @@ def near_words(connection: Any, words: QueryWords) -> list[dict[str, Any]]:
                 [stem[:1], stem[:1] + "\U0010ffff", MOST_TERMS],
             ).fetchall()
         )
-        alike = [difflib.get_close_matches(form, terms, n=NEAR, cutoff=LEAST_ALIKE) for form in (word, stem)]
-        near = list(dict.fromkeys(alike[0] + alike[1]))[:NEAR]
-        unknown.append(
-            {
-                "word": word,
-                "near": [{"word": _written(connection, term), "drawers": terms[term]} for term in near],
-            }
-        )
+        alike = [
+            difflib.get_close_matches(form, terms, n=2 * NEAR, cutoff=ALIKE_STEMS) for form in (word, stem)
+        ]
+        found = {
+            written: terms[term]
+            for term in dict.fromkeys(alike[0] + alike[1])
+            if (written := _written(connection, term, word)) is not None
+        }
+        near = difflib.get_close_matches(word, found, n=NEAR, cutoff=LEAST_ALIKE)
+        unknown.append({"word": word, "near": [{"word": other, "drawers": found[other]} for other in near]})
     return unknown
 
 
@@ -85,13 +90,15 @@ def _bare(name: str) -> str:
     return "".join(character for character in fold(name) if character.isalnum())
 
 
-def _written(connection: Any, term: str) -> str:
-    """A stem as a drawer spells it."""
-    row = connection.execute(
-        "select text from drawers where id = (select rowid from drawers_fts where drawers_fts match ? limit 1)",
-        [quoted(term)],
-    ).fetchone()
-    if row is None:
-        return term
-    places = find_words(row[0], read_query(term))
-    return fold(row[0][places[0][0] : places[0][1]]) if places else term
+def _written(connection: Any, term: str, asked: str) -> str | None:
+    """A stem as some drawers spell it, in the way that is nearest to the word asked for."""
+    rows = connection.execute(
+        "select cast(text as text) from drawers where id in"
+        " (select rowid from drawers_fts where drawers_fts match ? limit ?)",
+        [quoted(term), READ],
+    )
+    words = read_query(term)
+    spelt = {fold(text[start:end]) for (text,) in rows for start, end, _ in find_words(text, words)}
+    return max(
+        spelt, key=lambda word: (difflib.SequenceMatcher(None, asked, word).ratio(), word), default=None
+    )

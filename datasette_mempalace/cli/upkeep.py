@@ -47,10 +47,12 @@ def sync(palace: Path, config: Path | None) -> None:
 @config_option
 def status(palace: Path, as_json: bool, config: Path | None) -> None:
     """Tell what PALACE holds and whether it can be searched by meaning."""
+    from ..search_table import why_off
     from ..status import palace_status
 
     with common.open_palace(palace, config) as opened:
-        found = palace_status(opened)
+        off = why_off(opened.settings)
+        found = {**palace_status(opened), "table_function": {"available": off is None, "reason": off}}
     click.echo(json.dumps(found, indent=2) if as_json else harmless(_sentences(found)))
 
 
@@ -72,6 +74,8 @@ def _sentences(found: dict[str, Any]) -> str:
     lines.append(f"Model     {embedder['model']}{dimension}{usable}")
     reason = f": {mirror['reason']}" if mirror.get("reason") else ""
     lines.append(f"Mirror    {mirror['state']}{reason} ({mirror['path']})")
+    table = found["table_function"]
+    lines.append(f"SQL table {'mempalace_search' if table['available'] else 'off: ' + table['reason']}")
     return "\n".join(lines)
 
 

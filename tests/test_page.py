@@ -391,3 +391,113 @@ async def test_a_damaged_database_is_no_palace(make_datasette, tmp_path):
 
 async def test_a_request_path_of_another_encoding_is_no_error(served):
     assert (await served.client.get(f"/{quote('pal ace')}/-/mempalace")).status_code == 404
+
+
+# Column filters and dates of other columns
+
+FILTERED = {
+    "q": "token", "hall__in": "0,1,2,3,4", "text__contains": "wing called", "room__not": ["x", "y"],
+    "metadata.heading__isnull": "1", "n_results": "2",
+}  # fmt: skip
+
+
+async def test_column_filters_are_chips_that_can_be_removed_one_by_one(served):
+    page = await get(served, f"{PALACE}?{urlencode(FILTERED, doseq=True)}")
+    assert len(page.hit_ids) == 2
+    assert "where hall is one of 0, 1, 2, 3, 4, text contains wing called, room is not x" in page.text
+    assert "metadata.heading is not set" in page.text
+    chips = [query_of(chip["href"]) for chip in page.with_class("mp-chip")]
+    assert len(chips) == 5
+    every = {"hall__in", "text__contains", "room__not", "metadata.heading__isnull"}
+    assert [every - set(chip) for chip in chips] == [
+        {"hall__in"}, {"text__contains"}, set(), set(), {"metadata.heading__isnull"},
+    ]  # fmt: skip
+    assert [chip.get("room__not") for chip in chips] == [["x", "y"], ["x", "y"], ["y"], ["x"], ["x", "y"]]
+    assert query_of(page.link("Clear all")) == {"q": ["token"]}
+
+
+async def test_column_filters_survive_form_paging_and_facets(served):
+    page = await get(served, f"{PALACE}?{urlencode(FILTERED, doseq=True)}")
+    for name, value in FILTERED.items():
+        if name not in ("q", "n_results"):
+            assert page.fields[name] == ([value] if isinstance(value, str) else value)
+    following = query_of(page.link("Next page"))
+    facet = query_of(page.with_class("mp-value")[0]["href"])
+    for state in (following, facet):
+        assert state["text__contains"] == ["wing called"]
+        assert state["room__not"] == ["x", "y"]
+        assert state["hall__in"] == ['["0", "1", "2", "3", "4"]']
+    again = await get(served, page.link("Next page"))
+    assert again.hit_ids
+    assert not set(again.hit_ids) & set(page.hit_ids)
+    overview = await get(served, f"{PALACE}?hall__in=0,1")
+    assert "2 drawers where hall is one of 0, 1" in overview.text
+
+
+async def test_fields_of_hall_and_author_hold_their_filter(served):
+    page = await get(
+        served,
+        f"{PALACE}?{urlencode({'q': 'token', 'hall': '1', 'hall__exact': '2', 'added_by__exact': 'anna'}, True)}",
+    )
+    assert page.fields["hall__exact"] == ["2", "1"]  # one hidden, one to be changed
+    assert page.fields["added_by__exact"] == ["anna"]
+    page = await get(served, f"{PALACE}?q=token&hall__exact=&added_by__exact=&date_column=filed_at")
+    assert len(page.hit_ids) == 10
+    assert page.with_class("mp-chip") == []
+
+
+def dropped(page):
+    """The states that a page without hits leads to, one for each filter."""
+    return [query_of(href) for href, said in page.links if said.startswith("Search without")]
+
+
+async def test_dates_of_another_column(served):
+    state = {"q": "token", "since": "2026-02-01", "before": "2027-02-01", "date_column": "authored_at"}
+    page = await get(served, f"{PALACE}?{urlencode(state)}")
+    assert page.fields["date_column"] == ["authored_at"]
+    assert "written since 1 Feb 2026" in page.text
+    # No sample drawer has such a date, so the page offers each filter to drop.
+    without_since, without_before = dropped(page)
+    assert (without_since["date_column"], "since" in without_since) == (["authored_at"], False)
+    last = await get(served, f"{PALACE}?q=token&since=2026-02-01&date_column=authored_at")
+    assert dropped(last) == [{"q": ["token"]}]
+    assert without_before["since"] == ["2026-02-01"]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"wing": ODD_WINGS, "hall__in": "0,1,2,3", "n_results": 3, "next": 1},
+        {"n_results": 7, "next": 14},
+        {"source_file": ["/notes/acme/auth.md", "/notes/<script>.html"], "source_file__isnull": 1, "max_distance": 1.2},
+        {"since": "2026-02-01", "before": "2026-07-01T00:00:00", "date_column": "filed_at", "ranking": "mempalace"},
+        {"room__not": ["auth", "deploy"], "metadata.heading__notnull": 1, "candidate_strategy": "vector"},
+        {"wing__isnull": 1, "wing": "acme_app", "vector_disabled": 1, "explain": 1},
+        {"ids": "1,2,3,40,41"},
+    ],
+)  # fmt: skip
+async def test_sql_link_gives_the_hits_of_this_very_page(served, state):
+    page = await get(served, f"{PALACE}?{urlencode({'q': 'login token', **state}, True)}")
+    assert page.hit_ids
+    path, _, query = page.link("✎ View and edit SQL").partition("?")
+    response = await served.client.get(f"{path}.json?{query}&_shape=array")
+    assert response.status_code == 200, response.text
+    assert [row["id"] for row in response.json()] == page.hit_ids
+    assert response.json()[0]["rank"] == int(state.get("next", 0)) + 1
+
+
+async def test_why_this_rank_says_where_a_hit_stood_before(served):
+    page = await get(served, f"{PALACE}?q=login+token")
+    assert re.search(
+        r"Before the ranking: number \d+ of \d+ by meaning( and number \d+ of \d+ by words)?\.", page.text
+    )
+    page = await get(served, f"{PALACE}?q=login+token&vector_disabled=1")
+    assert re.search(r"Before the ranking: number \d+ of \d+ by words\.", page.text)
+
+
+async def test_all_hits_are_offered_where_there_are_more(served):
+    page = await get(served, f"{PALACE}?q=token&wing=acme-app")
+    assert query_of(page.link("all hits as CSV")) == {"q": ["token"], "wing": ["acme-app"], "all": ["1"]}
+    assert page.link("all hits as NDJSON").startswith(f"{PALACE}.ndjson?")
+    page = await get(served, f"{PALACE}?q=token&wing=markup")
+    assert "all hits" not in page.text

@@ -104,7 +104,7 @@ class Links:
 
 
 def sql_path(datasette: Any, database: str, request: SearchRequest, pairs: Iterable[Pair]) -> str:
-    """The SQL page with a statement that gives the same hits, to be changed there.
+    """The SQL page with a statement that gives the hits of this very page, to be changed there.
 
     Args:
         datasette: the Datasette instance.
@@ -112,12 +112,13 @@ def sql_path(datasette: Any, database: str, request: SearchRequest, pairs: Itera
         request: the search.
         pairs: its parameters, what is default left out.
     """
-    options: dict[str, str | list[str]] = {}
+    given: dict[str, list[str]] = {}
     for name, value in pairs:
-        if name in ("source_file",):
-            options[name] = [*options.get(name, []), value]
-        elif name not in ("q", "wing", "room", "wing__isnull", "room__isnull", "n_results"):
-            options[name] = value
+        if name not in ("q", "wing", "room", "wing__isnull", "room__isnull", "n_results", "explain"):
+            given.setdefault(name, []).append(value)
+    if request.offset:
+        given["next"] = [str(request.offset)]
+    options = {name: values[0] if len(values) == 1 else values for name, values in given.items()}
     parameters = {
         "q": request.query,
         "wing": _argument(request.scope.wings),

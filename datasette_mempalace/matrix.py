@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .embedding import Vectors
 from .errors import MatrixUnavailable
+from .minilm import Vectors
 from .schema import last_change
 from .vectors import Kind, as_matrix
 

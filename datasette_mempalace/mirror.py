@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .drawers import batched
-from .embedding import Vectors
 from .errors import MirrorUnavailable
+from .minilm import Vectors
 from .mirror_check import LOCKS, holds_its_vectors, note_closed, note_opened, survives_probe
 from .schema import get_setting, last_change, set_setting
 from .vectors import KINDS, Kind, Progress, as_matrix, stored_dimension

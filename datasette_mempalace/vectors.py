@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from .closets import closet_words
-from .embedding import Vectors
 from .errors import EmbedderMismatch
+from .minilm import Vectors
 from .palace import Palace
 from .schema import get_setting, set_setting
 from .text import text_hash

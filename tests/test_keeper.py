@@ -123,7 +123,7 @@ def test_one_palace_that_fails_does_not_stop_the_others(palace, tmp_path, monkey
 
 def test_a_missing_model_is_not_downloaded_by_a_server(palace, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "datasette_mempalace.embedding._download_minilm", lambda: pytest.fail("a download was begun")
+        "datasette_mempalace.embedding.download_minilm", lambda: pytest.fail("a download was begun")
     )
     insert(palace.path, "waits for its vector")
     settings = Settings(embedder={"name": "all-MiniLM-L6-v2", "config": {"path": str(tmp_path / "nowhere")}})

@@ -6,8 +6,9 @@ import pytest
 from building import column, find, make_palace, one
 from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, Source, put_drawers, put_source, remove_sources
-from datasette_mempalace.embedding import Embedder, find_minilm, within
+from datasette_mempalace.embedding import Embedder, within
 from datasette_mempalace.errors import EmbedderMismatch, EmbedderUnavailable
+from datasette_mempalace.minilm import find_minilm
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.vectors import count_pending, embed_pending, read_vectors, remove_orphans
 

@@ -5,6 +5,7 @@ Only ids, counts and lengths leave this module; it reads no vector and ranks not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .lexical_small import candidates_read
@@ -56,23 +57,35 @@ def lexical_candidates(
     if words.substrings:
         hits = [f"(instr(text, :part_{place}) > 0)" for place in range(len(words.substrings))]
         query = _BY_SUBSTRINGS.format(hits=" + ".join(hits), any=" or ".join(hits), where=where)
-        rows = connection.execute(query, {**parameters, **_parts(words), "limit": limit}).fetchall()
+        rows = connection.execute(
+            query, {**parameters, **_parts(words.substrings), "limit": limit}
+        ).fetchall()
         found = list(dict.fromkeys(_interleaved(found, [row[0] for row in rows])))[:limit]
     return found
 
 
-def palace_statistics(connection: Any, words: QueryWords) -> Statistics:
-    """What BM25 needs: number of drawers, their mean length, and in how many each word of the query stands."""
+def palace_statistics(connection: Any, words: QueryWords, counts: dict[str, int] | None = None) -> Statistics:
+    """What BM25 needs: number of drawers, their mean length, and in how many each word of the query stands.
+
+    Args:
+        connection: an open connection to the palace.
+        words: the query's words.
+        counts: what was counted before in the same state of the palace; gains what is counted now.
+    """
     documents, total = _totals(connection)
-    frequencies = {
-        stem: drawers_with(connection, word, stem)
-        for word, stem in zip(words.words, words.stems, strict=True)
-    }
-    if words.substrings:
-        sums = ", ".join(f"sum(instr(text, :part_{place}) > 0)" for place in range(len(words.substrings)))
-        row = connection.execute(f"select {sums} from drawers", _parts(words)).fetchone()
-        frequencies.update({part: count or 0 for part, count in zip(words.substrings, row, strict=True)})
-    return Statistics(documents, total / documents if documents else 0.0, frequencies)
+    counts = {} if counts is None else counts
+    for word, stem in zip(words.words, words.stems, strict=True):
+        if stem not in counts:
+            counts[stem] = drawers_with(connection, word, stem)
+    parts = [part for part in words.substrings if part not in counts]
+    if parts:
+        sums = ", ".join(f"sum(instr(text, :part_{place}) > 0)" for place in range(len(parts)))
+        row = connection.execute(f"select {sums} from drawers", _parts(parts)).fetchone()
+        counts.update({part: count or 0 for part, count in zip(parts, row, strict=True)})
+    wanted = (*words.stems, *words.substrings)
+    return Statistics(
+        documents, total / documents if documents else 0.0, {word: counts[word] for word in wanted}
+    )
 
 
 def drawers_with(connection: Any, word: str, stem: str) -> int:
@@ -110,8 +123,8 @@ def _varints(block: bytes) -> list[int]:
     return numbers
 
 
-def _parts(words: QueryWords) -> dict[str, str]:
-    return {f"part_{place}": part for place, part in enumerate(words.substrings)}
+def _parts(parts: Sequence[str]) -> dict[str, str]:
+    return {f"part_{place}": part for place, part in enumerate(parts)}
 
 
 def _interleaved(first: list[int], second: list[int]) -> list[int]:

@@ -19,6 +19,7 @@ from datasette.utils.sqlite import sqlite3
 
 from . import schema
 from .config import Settings
+from .counts import WordCounts
 from .embedding import Embedder, embedder_from
 from .errors import EmbedderMismatch, MempalaceError, PalaceNotFound, PalaceReadOnly
 
@@ -37,6 +38,7 @@ class Palace:
         path: the database file.
         settings: the settings in force.
         read_only: whether nothing may be written (an immutable database, a read-only file system).
+        word_counts: in how many drawers words stand, as far as searches have asked.
     """
 
     def __init__(self, path: str, settings: Settings, read_only: bool):
@@ -46,6 +48,7 @@ class Palace:
         self._make_lock = threading.Lock()
         self._writer: Any = None
         self._closed = False
+        self.word_counts = WordCounts()
         self._embedder: Embedder | None = None
         self._mirror: Mirror | None = None
         self._matrices: MatrixKeeper | None = None

@@ -22,7 +22,7 @@ from .lexical_small import is_small
 from .nearest import nearest, true_distances
 from .palace import Palace
 from .request import SearchRequest
-from .schema import DRAWER_COLUMNS
+from .schema import DRAWER_COLUMNS, last_change
 from .scope import Scope
 from .words import MOST_CHARACTERS, QueryWords, mempalace_words, stems_of
 
@@ -106,8 +106,9 @@ class Search:
 
     @cached_property
     def statistics(self) -> ranking.Statistics:
-        """What BM25 knows of the palace, read once a search."""
-        return palace_statistics(self.connection, self.words)
+        """What BM25 knows of the palace, read once a search; words are counted once a state of the palace."""
+        counts = self.palace.word_counts.at(last_change(self.connection))
+        return palace_statistics(self.connection, self.words, counts)
 
     def timed(self, step: str, started: float) -> None:
         """Add the time since `started` (of `time.perf_counter`) to a step's."""

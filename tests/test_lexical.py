@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from building import make_palace
+from building import add, find, make_palace
 from datasette_mempalace.chunking import chunk
+from datasette_mempalace.counts import WordCounts
 from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.lexical import lexical_candidates, palace_statistics
+from datasette_mempalace.schema import last_change
 from datasette_mempalace.scope import Scope
 from datasette_mempalace.words import read_query
 
@@ -70,3 +72,24 @@ def test_statistics_are_those_of_the_whole_palace(palace):
     assert statistics.frequencies["東京"] == 1
     assert statistics.frequencies["naiv"] == 1
     assert statistics.frequencies["except"] == sum("except" in text.lower() for (text,) in rows)
+
+
+def test_words_are_counted_anew_when_the_palace_changes(tmp_path):
+    with make_palace(tmp_path / "p.db", [("a fox", "w"), ("東京", "w")]) as palace:
+        for expected in (1, 2, 3):
+            answer = find(palace, "fox 東京", explain=1)
+            with palace.reader() as connection:
+                counts = dict(palace.word_counts.at(last_change(connection)))
+            assert counts == {"fox": expected, "東京": expected}
+            assert answer["in_scope"] == 2 * expected
+            add(palace, (f"fox {expected}", "w"), (f"東京 {expected}", "w"))
+
+
+def test_counts_of_another_state_are_not_mixed_and_do_not_grow_for_ever():
+    counts = WordCounts()
+    counts.at(5)["fox"] = 1
+    assert counts.at(5) == {"fox": 1}
+    assert counts.at(4) == {}
+    assert counts.at(6) == {}
+    counts.at(6).update({str(number): 1 for number in range(60_000)})
+    assert counts.at(6) == {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from .ranking import K1, B, Statistics, idf
@@ -17,6 +18,7 @@ from .words import MOST_CHARACTERS, QueryWords, fold, stem
 FEW = 300
 SHARE = 0.05
 LETTERS_A_WORD = 6
+_WORD = re.compile(r"[^\W_]*")
 
 
 def is_small(in_scope: int, documents: int) -> bool:
@@ -57,18 +59,27 @@ def candidates_read(
     return sorted(scores, key=lambda row_id: (-scores[row_id], row_id))[:limit]
 
 
-def _finder(words: QueryWords) -> Any:
+def _finder(words: QueryWords) -> Callable[[str], Counter[str]]:
     """A function from a text to how often each stem stands in it.
 
-    Porter's stems change at most the last letter of what they are cut from, so that the letters before it find every
-    word worth stemming.
+    Porter's stems change at most the last letter of what they are cut from, so that the letters before it lead to
+    every word worth stemming.
     """
-    stems = frozenset(words.stems)
-    beginnings = "|".join(re.escape(word[:-1] if len(word) > 2 else word) for word in stems)
-    pattern = re.compile(rf"(?<![^\W_])(?:{beginnings})[^\W_]*", re.IGNORECASE)
+    stems_by_beginning: dict[str, set[str]] = {}
+    for word in words.stems:
+        stems_by_beginning.setdefault(word[:-1] if len(word) > 2 else word, set()).add(word)
 
     def found(text: str) -> Counter[str]:
-        plain = text if text.isascii() else fold(text)
-        return Counter(stemmed for match in pattern.finditer(plain) if (stemmed := stem(match[0])) in stems)
+        plain = text.lower() if text.isascii() else fold(text)
+        counts: Counter[str] = Counter()
+        for beginning, stems in stems_by_beginning.items():
+            place = plain.find(beginning)
+            while place >= 0:
+                if place == 0 or not plain[place - 1].isalnum():
+                    stemmed = stem(_WORD.match(plain, place)[0])  # type: ignore[index]
+                    if stemmed in stems:
+                        counts[stemmed] += 1
+                place = plain.find(beginning, place + len(beginning))
+        return counts
 
     return found

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 30
 IDLE_READERS = 8
+# SQLite's 2 MB hold not even the pages of one search in a large palace.
+CACHE_KB = 16_384
 
 
 class Palace:
@@ -284,6 +286,7 @@ class Palace:
                     raise
                 continue
             connection.text_factory = _forgiving
+            connection.execute(f"pragma cache_size = -{CACHE_KB}")
             schema.attach_terms(connection)
             connection.execute("pragma query_only = on")
             return connection

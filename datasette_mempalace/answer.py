@@ -30,13 +30,7 @@ def hit_as_json(search: Search, hit: Candidate, rank: int, copies: list[Candidat
     asked = (*search.words.words, *search.words.substrings)
     shown = {
         "rank": rank,
-        "id": hit.id,
-        "drawer_id": row["drawer_id"],
-        "wing": row["wing"],
-        "room": row["room"],
-        "source_file": source_name(row["source_file"]),
-        "source_path": row["source_file"],
-        "chunk_index": row["chunk_index"],
+        **_place(hit),
         "chunk_total": _chunk_total(search.connection, row["source_file"]),
         "heading": metadata.get("heading") if isinstance(metadata.get("heading"), str) else None,
         "text": row["text"],
@@ -60,7 +54,7 @@ def hit_as_json(search: Search, hit: Candidate, rank: int, copies: list[Candidat
         "context_drawer_ids": list(hit.passage.drawer_ids) if hit.passage else [],
         "drawer_index": hit.passage.drawer_index if hit.passage else None,
         "total_drawers": hit.passage.total_drawers if hit.passage else None,
-        "also_in": [_copy(candidate) for candidate in copies],
+        "also_in": [_place(candidate) for candidate in copies],
         "words_found": [{"word": word, "count": counts[word]} for word in asked if counts[word]],
         "words_missing": [word for word in asked if not counts[word]],
     }
@@ -110,7 +104,8 @@ def _matched_via(search: Search, hit: Candidate) -> str:
     return "drawer+closet" if hit.closet_boost else "drawer"
 
 
-def _copy(candidate: Candidate) -> dict[str, Any]:
+def _place(candidate: Candidate) -> dict[str, Any]:
+    """Which drawer it is and where it lies."""
     row = candidate.row
     return {
         "id": candidate.id,

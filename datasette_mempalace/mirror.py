@@ -22,6 +22,7 @@ import numpy as np
 
 from .drawers import batched
 from .errors import MirrorUnavailable
+from .locks import FolderLock
 from .minilm import Vectors
 from .mirror_check import LOCKS, holds_its_vectors, note_closed, note_opened, survives_probe
 from .schema import get_setting, last_change, set_setting
@@ -59,7 +60,7 @@ class Mirror:
         self.palace = palace
         self.path = palace.mirror_path
         self._lock = threading.RLock()
-        self._file_lock: Any = None
+        self._owner = FolderLock(self.path, "palace.lock")
         self._client: Any = None
         self._collections: dict[Kind, Any] = {}
         self._max_batch = 1000
@@ -117,7 +118,7 @@ class Mirror:
     def rebuild(self, progress: Progress | None = None) -> SyncReport:
         """Throw the mirror away and fill it again from the stored vectors; nothing is embedded."""
         with self._lock:
-            self._take_file_lock()
+            self._take_lock()
             self._close_client()
             self._throw_away()
             return self.sync(progress)
@@ -137,7 +138,7 @@ class Mirror:
         try:
             if self._client is not None:
                 return
-            self._take_file_lock()
+            self._take_lock()
             try:
                 self._open_trusted()
             except Exception as error:  # chromadb raises many kinds; the vectors in SQLite serve meanwhile
@@ -184,30 +185,17 @@ class Mirror:
             self._close_client()
             if was_open and self.path.is_dir():
                 note_closed(self.path)
-            if self._file_lock is not None:
-                self._file_lock.release()
-                self._file_lock = None
+            self._owner.release()
 
-    def _take_file_lock(self) -> None:
-        if self._file_lock is not None:
-            if (self.path / "palace.lock").exists():
-                return
-            # The folder was taken away under us, and the lock with it.
-            self._file_lock.release()
-            self._file_lock = None
-        from filelock import FileLock, Timeout
-
+    def _take_lock(self) -> None:
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / "palace.lock", thread_local=False)
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise MirrorUnavailable(
-                f"Another process or server owns the mirror in {self.path}: it will mirror what was changed here."
-            ) from None
+            taken = self._owner.take()
         except OSError as error:
             raise MirrorUnavailable(f"The mirror's folder {self.path} cannot be used: {error}.") from error
-        self._file_lock = lock
+        if not taken:
+            raise MirrorUnavailable(
+                f"Another process or server owns the mirror in {self.path}: it will mirror what was changed here."
+            )
 
     def _open_trusted(self) -> None:
         """Open the mirror; what cannot be trusted is thrown away and made anew, empty."""

@@ -22,6 +22,7 @@ from .config import Settings
 from .counts import WordCounts
 from .embedding import Embedder, embedder_from
 from .errors import EmbedderMismatch, MempalaceError, PalaceNotFound, PalaceReadOnly
+from .locks import FolderLock
 
 if TYPE_CHECKING:
     from .matrix import MatrixKeeper
@@ -220,20 +221,13 @@ class Palace:
         Yields:
             whether the lock was got; where no lock can be made there is nobody to wait for.
         """
-        from filelock import FileLock, Timeout
-
+        lock = FolderLock(self.mirror_path, "embedding.lock")
         try:
-            self.mirror_path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.mirror_path / "embedding.lock", thread_local=False)
-            lock.acquire(timeout=-1 if wait else 0)
-        except Timeout:
-            yield False
-            return
+            taken = lock.take(wait)
         except OSError:
-            yield True
-            return
+            taken = True
         try:
-            yield True
+            yield taken
         finally:
             lock.release()
 

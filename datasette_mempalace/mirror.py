@@ -38,8 +38,8 @@ logger = logging.getLogger(__name__)
 CHANGES = 5_000
 FILL = 1_000
 HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 16}
-# chromadb's first client of a process sets up shared state that two threads must not set up at once.
-_FIRST_CLIENT = threading.Lock()
+# chromadb's clients of a process share state by path, which two threads must not set up or take down at once.
+_CLIENTS = threading.Lock()
 
 
 @dataclass
@@ -216,7 +216,7 @@ class Mirror:
         import chromadb
         from chromadb.config import Settings as ChromaSettings
 
-        with _FIRST_CLIENT:
+        with _CLIENTS:
             self._client = chromadb.PersistentClient(
                 str(self.path), settings=ChromaSettings(anonymized_telemetry=False)
             )
@@ -340,9 +340,10 @@ class Mirror:
 
     def _close_client(self) -> None:
         self._collections = {}
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        client, self._client = self._client, None
+        if client is not None:
+            with _CLIENTS:
+                client.close()
 
 
 def read_position(connection: Any) -> int:

@@ -8,6 +8,7 @@ This module must never load a model and never write.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import sqlite3
 import threading
@@ -89,24 +90,36 @@ class Registry:
 
 
 _registries: weakref.WeakKeyDictionary[Any, Registry] = weakref.WeakKeyDictionary()
+_open_registries: weakref.WeakSet[Registry] = weakref.WeakSet()
 _registries_lock = threading.Lock()
 
 
 def registry_of(datasette: Any) -> Registry:
     """The registry of a Datasette instance, closed with it or when Python ends."""
-    with _registries_lock:
-        if datasette not in _registries:
-            _registries[datasette] = Registry()
-            weakref.finalize(datasette, _let_go, _registries[datasette])
-        return _registries[datasette]
+    found = _registries.get(datasette)
+    if found is None:
+        made = Registry()
+        with _registries_lock:
+            found = _registries.setdefault(datasette, made)
+        if found is made:
+            _open_registries.add(found)
+            weakref.finalize(datasette, _let_go, found).atexit = False
+    return found
 
 
 def _let_go(registry: Registry) -> None:
-    """Close a registry whose Datasette is gone."""
-    if threading.current_thread() is threading.main_thread():
+    """Close a registry whose Datasette is gone, in a thread of its own.
+
+    Garbage is collected in the middle of anything, perhaps in a thread that holds what closing waits for.
+    """
+    threading.Thread(target=registry.close, name="mempalace-close", daemon=True).start()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Close what is still open when Python ends."""
+    for registry in list(_open_registries):
         registry.close()
-    else:  # garbage is collected in any thread, perhaps in one that `close` waits for
-        threading.Thread(target=registry.close, daemon=True).start()
 
 
 def settings_of(datasette: Any, database: str) -> Settings:

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+import time
 import weakref
 
 import pytest
@@ -111,3 +112,28 @@ async def test_inner_tables_are_hidden_unless_the_configuration_shows_them(make_
     showing = make_datasette(palace_path, config=config)
     await showing.invoke_startup()
     assert "drawer_changes" not in await showing.get_database("palace").hidden_table_names()
+
+
+async def test_collecting_a_datasette_waits_for_nothing(make_datasette, palace_path):
+    """Garbage is collected in the middle of anything: who waits there may wait for itself."""
+    datasette = make_datasette(palace_path)
+    palace = await registry.open_palace(datasette, "palace")
+    gone, held, leave = weakref.ref(datasette), threading.Event(), threading.Event()
+
+    def holds_what_closing_needs():
+        with palace.mirror._lock:
+            held.set()
+            leave.wait(20)
+
+    thread = threading.Thread(target=holds_what_closing_needs)
+    thread.start()
+    held.wait(5)
+    try:
+        del datasette
+        started = time.monotonic()
+        gc.collect()
+        assert time.monotonic() - started < 10
+        assert gone() is None
+    finally:
+        leave.set()
+        thread.join()

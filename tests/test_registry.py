@@ -133,8 +133,8 @@ def test_collecting_a_datasette_waits_for_nothing(palace_path):
     thread.start()
     held.wait(5)
     try:
-        del datasette
         started = time.monotonic()
+        del datasette
         gc.collect()
         assert time.monotonic() - started < 10
         assert gone() is None

@@ -51,6 +51,7 @@ class Palace:
         self._make_lock = threading.Lock()
         self._writer: Any = None
         self._closed = False
+        self._may_create = False
         self.word_counts = WordCounts()
         self._embedder: Embedder | None = None
         self._mirror: Mirror | None = None
@@ -113,6 +114,7 @@ class Palace:
         if not file.resolve().parent.is_dir():
             raise PalaceNotFound(f"The folder {file.resolve().parent} does not exist; make it first.")
         palace = cls(str(file), settings or Settings(), read_only=False)
+        palace._may_create = True
         try:
             with palace.writer(transaction=False) as connection:
                 connection.execute("pragma journal_mode = wal")
@@ -156,9 +158,8 @@ class Palace:
         with self._write_lock:
             self._refuse_closed()
             if self._writer is None:
-                self._writer = sqlite3.connect(
-                    self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-                )
+                # Only `create` may make a file: a palace that was deleted must not come back as an empty one.
+                self._writer = self._connect("mode=rwc" if self._may_create else "mode=rw")
                 self._writer.text_factory = _forgiving
                 self._writer.execute("pragma recursive_triggers = on")
                 self._writer.execute("pragma synchronous = normal")
@@ -261,16 +262,18 @@ class Palace:
         if self._closed:
             raise MempalaceError(f"The palace {self.path} was closed.")
 
+    def _connect(self, options: str) -> Any:
+        return sqlite3.connect(
+            f"file:{quote(os.path.abspath(self.path))}?{options}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
     def _connect_reader(self) -> Any:
-        address = f"file:{quote(os.path.abspath(self.path))}"
         for options in ("mode=ro", "mode=ro&immutable=1"):
-            connection = sqlite3.connect(
-                f"{address}?{options}",
-                uri=True,
-                timeout=BUSY_SECONDS,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            connection = self._connect(options)
             try:
                 connection.execute("select 1 from sqlite_master limit 1").fetchone()
             except sqlite3.OperationalError:

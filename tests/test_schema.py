@@ -216,3 +216,16 @@ def test_case_41_after_a_checkpoint_the_file_alone_is_the_whole_palace(palace, t
     connection = sqlite3.connect(f"file:{copy}?immutable=1", uri=True)
     assert connection.execute("select count(*) from drawers").fetchone() == (2,)
     connection.close()
+
+
+def test_a_palace_that_was_deleted_does_not_come_back_as_an_empty_file(palace):
+    palace.checkpoint()
+    palace.close()
+    opened = Palace.open(palace.path)
+    for file in Path(palace.path).parent.glob("p.db*"):
+        if file.is_file():
+            file.unlink()
+    with pytest.raises(sqlite3.OperationalError, match="unable to open"), opened.writer():
+        pass
+    opened.close()
+    assert not Path(palace.path).exists()

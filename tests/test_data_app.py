@@ -54,7 +54,7 @@ async def test_front_page_keeps_to_itself_what_a_visitor_may_not_see(palace_path
     assert "acme-app" not in await get(app, "/")
 
 
-async def test_drawers_table_leads_to_the_ranked_search(app):
+async def test_case_40_drawers_table_has_its_facets_preset_and_leads_to_the_ranked_search(app):
     html = await get(app, "/palace/drawers?_search=token")
     assert re.search(r'<form[^>]*action="/palace/-/mempalace"', html)
     assert re.search(r'name="_mempalace" value="token"', html)

@@ -246,7 +246,7 @@ def test_folders_with_any_name(foreign, database, tmp_path, name):
     assert query(database, "select folder from mempalace_origins") == [(os.path.realpath(palace),)]
 
 
-def test_pages_are_small_and_lose_nothing(queued, database, monkeypatch):
+def test_case_26_pages_are_small_and_lose_nothing(queued, database, monkeypatch):
     from datasette_mempalace.importers.mempalace import chroma_sql, store
 
     monkeypatch.setattr(chroma_sql, "PAGE", 7)

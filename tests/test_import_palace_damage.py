@@ -273,7 +273,7 @@ os._exit(0)
 @pytest.mark.parametrize("live", [False, True], ids=["", "open"])
 @pytest.mark.parametrize("how", ["", "uncommitted", "close"])
 @pytest.mark.parametrize("mode", ["delete", "wal"])
-def test_a_database_is_copied_without_a_trace(tmp_path, monkeypatch, mode, how, live):
+def test_case_28_a_database_is_copied_without_a_trace(tmp_path, monkeypatch, mode, how, live):
     monkeypatch.setattr(snapshot, "LOCK_SECONDS", 0.05)
     monkeypatch.setattr(snapshot, "PAUSE", 0.01)
     source = tmp_path / "foreign"

@@ -157,6 +157,17 @@ def test_a_mirror_that_fails_costs_nothing_but_speed(palace, monkeypatch):
     assert "broken" in answer["vector_note"]
 
 
+def test_case_32_chroma_is_given_vectors_and_never_embeds(palace, monkeypatch):
+    from chromadb.utils.embedding_functions import DefaultEmbeddingFunction, ONNXMiniLM_L6_V2
+
+    for function in (DefaultEmbeddingFunction, ONNXMiniLM_L6_V2):
+        monkeypatch.setattr(function, "__call__", lambda *given: pytest.fail("Chroma embedded"))
+    palace.close()
+    with Palace.open(palace.path) as again:
+        add(again, ("a yellow canary", "w", "r"), mirror=True)
+        assert held(again) == {1, 2, 3, 4}
+
+
 def test_an_empty_palace_has_an_empty_mirror(tmp_path):
     with make_palace(tmp_path / "empty.db") as palace:
         assert palace.mirror.sync().upserted == 0
@@ -179,7 +190,7 @@ def search_elsewhere(path, answers):
         answers.put((report.skipped_reason, texts(find(palace, "fox", n_results=1))))
 
 
-def test_case_36_one_process_owns_the_mirror_and_others_still_search_and_write(palace):
+def test_case_29_case_36_one_process_owns_the_mirror_and_others_still_search_and_write(palace):
     context = multiprocessing.get_context("spawn")
     answers = context.Queue()
     process = context.Process(target=search_elsewhere, args=(palace.path, answers))

@@ -104,7 +104,7 @@ async def test_denied_says_nothing_about_being_a_palace(make_datasette, palace_p
     assert said[0] == said[1]
 
 
-async def test_a_denied_database_shows_none_of_its_tables(make_datasette, palace_path):
+async def test_case_37_a_denied_database_shows_none_of_its_tables(make_datasette, palace_path):
     datasette = make_datasette(palace_path, config={"databases": {"palace": {"allow": ROOT}}})
     await datasette.invoke_startup()
     tables = await datasette.get_database("palace").table_names()
@@ -113,7 +113,7 @@ async def test_a_denied_database_shows_none_of_its_tables(make_datasette, palace
         assert (await datasette.client.get(f"/palace/{table}.json")).status_code == 403, table
 
 
-async def test_another_database_cannot_search_a_palace(make_datasette, palace_path, tmp_path):
+async def test_case_38_another_database_cannot_search_a_palace(make_datasette, palace_path, tmp_path):
     sqlite3.connect(tmp_path / "public.db").execute("create table t(x)").connection.close()
     datasette = make_datasette(palace_path, tmp_path / "public.db", memory=True, crossdb=True)
     await datasette.invoke_startup()
@@ -124,7 +124,7 @@ async def test_another_database_cannot_search_a_palace(make_datasette, palace_pa
     assert (await datasette.get_database("palace").execute(sql)).first()[0].startswith("[{")
 
 
-async def test_the_tables_own_search_finds_only_what_it_should(served):
+async def test_case_22_the_tables_own_search_finds_only_what_it_should(served):
     for words, found in (("zzz", False), ("token", True)):
         response = await served.client.get(f"/palace/drawers.json?_search={words}&_shape=array")
         assert bool(response.json()) is found

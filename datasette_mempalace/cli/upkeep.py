@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -79,4 +80,36 @@ def _sentences(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-COMMANDS = (sync, status)
+@click.command(cls=PalaceCommand)
+@palace_argument
+@click.option("--fix", is_flag=True, help="Mend what can be mended.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@config_option
+def doctor(palace: Path, fix: bool, as_json: bool, config: Path | None) -> None:
+    """Examine PALACE: full-text indexes, triggers, vectors, model, mirror, the table in SQL.
+
+    Exits with 1 when something is not well.
+    """
+    from .. import doctor as doctors
+
+    with common.open_palace(palace, config) as opened:
+        done, problem = doctors.attempt(opened) if fix else ([], None)
+        findings = doctors.examine(opened)
+    if as_json:
+        found = {"well": doctors.is_well(findings), "done": done, "problem": problem}
+        click.echo(json.dumps({**found, "findings": [asdict(finding) for finding in findings]}, indent=2))
+    else:
+        for line in done:
+            click.echo(harmless(line))
+        if problem:
+            common.note(problem)
+        for finding in findings:
+            helps = f"; {finding.help}" if finding.help and not finding.ok else ""
+            click.echo(
+                harmless(f"{'well  ' if finding.ok else 'NOT OK'}  {finding.check}: {finding.says}{helps}")
+            )
+    if problem or not doctors.is_well(findings):
+        raise SystemExit(1)
+
+
+COMMANDS = (sync, status, doctor)

@@ -7,6 +7,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from building import make_palace
 from conftest import LONG, ODD_WINGS
 
 PALACE = "/palace/-/mempalace"
@@ -249,3 +250,13 @@ async def test_json_is_json_for_any_text(served):
     response = await served.client.get(f"{PALACE}.json?{urlencode({'q': 'token markup', 'wing': 'markup'})}")
     (hit,) = json.loads(response.text)["results"]
     assert hit["text"].startswith("<script>")
+
+
+async def test_csv_keeps_nul_in_a_text(make_datasette, tmp_path):
+    path = tmp_path / "palace.db"
+    with make_palace(path, [("a fox\x00 with a NUL", "w")]):
+        pass
+    response = await make_datasette(path).client.get(f"{PALACE}.csv?q=fox")
+    assert response.text.rstrip().endswith(",a fox\x00 with a NUL"), (
+        "as bytes: csv reads no NUL before Python 3.11"
+    )

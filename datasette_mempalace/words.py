@@ -19,6 +19,11 @@ _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u
 _RUN = re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\\W_][\u0300-\u036f]*)+")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _MARKS = re.compile("[\u0300-\u036f]")
+# FTS5 has two rules of Porter's later version, -bli to -ble and -logi to -log, which the library's first version lacks.
+_LATER_RULES = (
+    (re.compile(r"(.*[aeiouy][^aeiouy].*bl)(?:y|ies)"), "e"),
+    (re.compile(r"(.*[aeiouy][^aeiouy].*log)(?:y|ies)"), ""),
+)
 _MEMPALACE_WORD = re.compile(r"\w{2,}", re.UNICODE)
 # A stemmer keeps its word on itself while it works, so every thread has one of its own.
 _PORTER = threading.local()
@@ -130,6 +135,9 @@ def stem(word: str) -> str:
     folded = fold(word)
     if not 3 <= len(folded.encode("utf-8", "replace")) <= 64:
         return folded
+    for rule, ending in _LATER_RULES:
+        if later := rule.fullmatch(folded):
+            folded = later[1] + ending
     if not hasattr(_PORTER, "stemmer"):
         _PORTER.stemmer = snowballstemmer.stemmer("porter")
     stemmed: str = _PORTER.stemmer.stemWord(folded)

@@ -71,6 +71,17 @@ def test_stems_are_those_of_the_index(index):
     assert set(stems_of(text)) == {row[0] for row in index.execute("select term from terms")}
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["possibly", "assembly", "disassemblies", "comprehensibly", "nobly", "ably", "capably", "possible", "technology",
+     "apologies", "analogy", "logy", "log", "logically", "skies", "dying", "generalizations", "hopefulness"],
+)  # fmt: skip
+def test_each_stem_is_that_of_fts5(index, word):
+    index.execute("delete from texts")
+    index.execute("insert into texts values (?)", [word])
+    assert index.execute("select term from terms").fetchall() == [(stem(word),)]
+
+
 def test_stop_words_are_dropped_only_while_others_remain():
     english = LANGUAGES["english"]
     assert read_query("what was the decision about the auth", english).words == ("decision", "auth")

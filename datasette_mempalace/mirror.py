@@ -25,7 +25,7 @@ from .errors import MirrorUnavailable
 from .locks import FolderLock
 from .minilm import Vectors
 from .mirror_check import LOCKS, holds_its_vectors, note_closed, note_opened, survives_probe
-from .schema import get_setting, last_change, set_setting
+from .schema import get_number, get_setting, last_change, set_setting
 from .vectors import KINDS, Kind, Progress, as_matrix, stored_dimension
 
 if TYPE_CHECKING:
@@ -348,8 +348,8 @@ class Mirror:
 
 def read_position(connection: Any) -> int:
     """The position that the palace has recorded for its mirror; -1 when there is none that can be read."""
-    recorded = get_setting(connection, "mirror_position")
-    return int(recorded) if recorded and recorded.isdecimal() else -1
+    recorded = get_number(connection, "mirror_position")
+    return -1 if recorded is None else recorded
 
 
 def _filter_keys(row_id: int, wing: str | None, room: str | None) -> dict[str, Any]:

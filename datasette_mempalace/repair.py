@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .palace import Palace
-from .schema import get_setting, last_change, set_setting
+from .schema import get_number, last_change, set_setting
 from .vectors import KINDS
 
 CHECKED = "full_text_checked"
@@ -29,8 +29,7 @@ def mend_full_text(palace: Palace) -> list[str]:
     """
     with palace.reader() as connection:
         last = last_change(connection)
-        checked = get_setting(connection, CHECKED)
-        start = int(checked) if checked and checked.isdecimal() else 0
+        start = get_number(connection, CHECKED) or 0
         stale = sorted(_stale_kinds(connection, start)) if start < last else []
     if start == last:
         return []

@@ -201,6 +201,12 @@ def get_setting(connection: Any, key: str) -> str | None:
     return row[0] if row else None
 
 
+def get_number(connection: Any, key: str) -> int | None:
+    """One value of `mempalace_settings` as a whole number; None when there is none that can be read."""
+    recorded = get_setting(connection, key)
+    return int(recorded) if recorded and recorded.isdecimal() else None
+
+
 def set_setting(connection: Any, key: str, value: str | None) -> None:
     """Write one value of `mempalace_settings`; None removes it."""
     if value is None:

@@ -16,7 +16,7 @@ from .closets import closet_words
 from .errors import EmbedderMismatch
 from .minilm import Vectors
 from .palace import Palace
-from .schema import get_setting, set_setting
+from .schema import get_number, set_setting
 from .text import text_hash
 
 Kind = Literal["drawer", "closet"]
@@ -208,8 +208,7 @@ def _store(
 
 def stored_dimension(connection: Any) -> int | None:
     """How many numbers the palace's vectors have; None when nothing readable is recorded."""
-    recorded = get_setting(connection, "embedding_dimension")
-    return int(recorded) if recorded and recorded.isdecimal() else None
+    return get_number(connection, "embedding_dimension")
 
 
 def _dimension(palace: Palace) -> int:

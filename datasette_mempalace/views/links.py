@@ -34,6 +34,17 @@ def row_path(datasette: Any, database: str, row_id: int) -> str:
     return f"{datasette.urls.table(database, TABLE)}/{tilde_encode(str(row_id))}"
 
 
+def drawer_path(datasette: Any, database: str, drawer_id: str) -> str:
+    """The page of one drawer, under its lasting name."""
+    return f"{palace_path(datasette, database)}/drawer/{tilde_encode(drawer_id)}"
+
+
+def source_path(datasette: Any, database: str, source_file: str, **more: str) -> str:
+    """The page on which one source is read from start to end."""
+    query = urllib.parse.urlencode({"source_file": source_file, **more})
+    return f"{palace_path(datasette, database, '/source')}?{query}"
+
+
 def filter_pair(dimension: str, value: str | None) -> Pair:
     """The pair that allows one value of a dimension; None is "has none"."""
     return (f"{dimension}__isnull", "1") if value is None else (dimension, value)
@@ -101,6 +112,14 @@ class Links:
     def row(self, row_id: int) -> str:
         """The page of one drawer's row."""
         return row_path(self.datasette, self.database, row_id)
+
+    def drawer(self, drawer_id: str) -> str:
+        """The page of one drawer."""
+        return drawer_path(self.datasette, self.database, drawer_id)
+
+    def source(self, source_file: str) -> str:
+        """The page of one source."""
+        return source_path(self.datasette, self.database, source_file)
 
 
 def sql_path(datasette: Any, database: str, request: SearchRequest, pairs: Iterable[Pair]) -> str:

@@ -62,14 +62,14 @@ def read_settings(mapping: Mapping[str, Any] | None) -> Settings:
     problems: list[str] = []
     values: dict[str, Any] = {}
     for key, value in mapping.items():
-        check = _CHECKS.get(key)
-        if check is None:
-            near = difflib.get_close_matches(str(key), _CHECKS, n=1)
-            advice = f"did you mean {near[0]}?" if near else f"known settings: {', '.join(sorted(_CHECKS))}."
+        setting = SETTINGS.get(key)
+        if setting is None:
+            near = difflib.get_close_matches(str(key), SETTINGS, n=1)
+            advice = f"did you mean {near[0]}?" if near else f"known settings: {', '.join(sorted(SETTINGS))}."
             problems.append(f"{key}: no such setting; {advice}")
             continue
         try:
-            values[key] = check(value)
+            values[key] = setting.kind.check(value)
         except ValueError as error:
             problems.append(f"{key}: {value!r} is not allowed; {error}.")
     if problems:
@@ -77,23 +77,44 @@ def read_settings(mapping: Mapping[str, Any] | None) -> Settings:
     return Settings(**values, given=frozenset(values))
 
 
-def _number(low: float, high: float, whole: bool = False) -> Callable[[Any], Any]:
+@dataclass(frozen=True)
+class Kind:
+    """What values a setting takes.
+
+    Attributes:
+        check: gives the value as it is kept, or raises ValueError with a sentence that begins "it must be".
+        allowed: the same for `docs/configuration.md`, in Markdown.
+    """
+
+    check: Callable[[Any], Any]
+    allowed: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting's kind, and what it is for: `docs/configuration.md` is made from it, so links begin there."""
+
+    kind: Kind
+    meaning: str
+
+
+def _number(low: float, high: float, whole: bool = False) -> Kind:
     def check(value: Any) -> Any:
         kinds = (int,) if whole else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
             raise ValueError(f"it must be a {'whole ' if whole else ''}number from {low:,} to {high:,}")
         return value
 
-    return check
+    return Kind(check, f"{low:,} to {high:,}")
 
 
-def _choice(allowed: tuple[str, ...]) -> Callable[[Any], Any]:
+def _choice(allowed: tuple[str, ...]) -> Kind:
     def check(value: Any) -> Any:
         if value not in allowed:
             raise ValueError(f"it must be one of {', '.join(allowed)}")
         return value
 
-    return check
+    return Kind(check, ", ".join(f"`{name}`" for name in allowed))
 
 
 def _flag(value: Any) -> bool:
@@ -148,29 +169,74 @@ def _tables(value: Any) -> Mapping[str, str]:
     return dict(value)
 
 
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    "title": _text,
-    "embedder": _embedder,
-    "mirror_path": _text,
-    "ranking": _choice(RANKINGS),
-    "candidate_strategy": _choice(STRATEGIES),
-    "n_results": _number(1, 1000, whole=True),
-    "max_n_results": _number(1, 1000, whole=True),
-    "table_hits": _number(1, 1000, whole=True),
-    "tables": _tables,
-    "similarity_weight": _number(0, 1),
-    "bm25_weight": _number(0, 1),
-    "candidate_pool": _number(1, 1000, whole=True),
-    "closet_boosts": _boosts,
-    "closet_distance_cap": _number(0, 2),
-    "closet_boost_in_score": _flag,
-    "stop_words": _stop_words,
-    "exact_limit": _number(0, 1_000_000, whole=True),
-    "matrix_mb": _number(0, 1_000_000, whole=True),
-    "time_limit_ms": _number(1, 600_000, whole=True),
-    "sync_seconds": _number(0.1, 3600),
-    "warm_up": _flag,
-    "table_function": _flag,
+FLAG = Kind(_flag, "`true`, `false`")
+
+SETTINGS: dict[str, Setting] = {
+    "title": Setting(
+        Kind(_text, "a text"),
+        "heading of the palace's pages; else the database's title in the metadata, else its name",
+    ),
+    "embedder": Setting(
+        Kind(_embedder, "a name, or a mapping with `name` and `config`"),
+        "the [embedding model](#embedding-models); none means the one the palace was made with",
+    ),
+    "mirror_path": Setting(
+        Kind(_text, "a path"),
+        "folder of the Chroma mirror; none means `NAME.db.chroma` beside `NAME.db`. One folder a palace: set it under a"
+        " database",
+    ),
+    "ranking": Setting(
+        _choice(RANKINGS), "the [ranking](architecture.md#the-two-rankings) when a search names none"
+    ),
+    "candidate_strategy": Setting(
+        _choice(STRATEGIES), "where candidates come from when a search does not say"
+    ),
+    "n_results": Setting(_number(1, 1000, whole=True), "hits when a search does not say"),
+    "max_n_results": Setting(_number(1, 1000, whole=True), "the most hits of one search, pages together"),
+    "table_hits": Setting(
+        _number(1, 1000, whole=True),
+        "how many hits a [table page](api.md#datasettes-table-pages) holds, at most `max_n_results`",
+    ),
+    "tables": Setting(
+        Kind(_tables, "a mapping from tables or views to a column"),
+        "other [tables of the palace's database](#other-tables) that can be filtered by a search",
+    ),
+    "similarity_weight": Setting(_number(0, 1), "what similarity adds to the score"),
+    "bm25_weight": Setting(_number(0, 1), "what the BM25 share adds to the score"),
+    "candidate_pool": Setting(
+        _number(1, 1000, whole=True),
+        "the least number of candidates of each kind, in the ranking `palace`; otherwise it is three for every hit",
+    ),
+    "closet_boosts": Setting(
+        Kind(_boosts, "a list of numbers from 0 to 2"),
+        "what the nearest closet, the second and so on take off a distance; `[]` for none",
+    ),
+    "closet_distance_cap": Setting(_number(0, 2), "closets farther than this lift nothing"),
+    "closet_boost_in_score": Setting(
+        FLAG, "whether the boost enters the score, not only the choice of candidates"
+    ),
+    "stop_words": Setting(
+        Kind(_stop_words, "`english`, `german`, `french`, `spanish`, `none`, or a list of words"),
+        "words of a query that are left out while others remain",
+    ),
+    "exact_limit": Setting(
+        _number(0, 1_000_000, whole=True),
+        "up to so many drawers in scope, a search reads their vectors from SQLite",
+    ),
+    "matrix_mb": Setting(
+        _number(0, 1_000_000, whole=True),
+        "how many megabytes the vectors of a palace may take in memory; 0 never loads them. 100,000 drawers take 146",
+    ),
+    "time_limit_ms": Setting(
+        _number(1, 600_000, whole=True), "how long a search may take; the model gets half of it"
+    ),
+    "sync_seconds": Setting(_number(0.1, 3600), "how often a server looks for changes to embed and mirror"),
+    "warm_up": Setting(
+        FLAG, "whether a server loads the model after its first request, before somebody searches"
+    ),
+    "table_function": Setting(
+        FLAG, "whether `mempalace_search` is [a table in SQL](sql.md#mempalace_search-as-a-table), too"
+    ),
 }
 
-assert set(_CHECKS) == {f.name for f in fields(Settings)} - {"given"}
+assert set(SETTINGS) == {f.name for f in fields(Settings)} - {"given"}

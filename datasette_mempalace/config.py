@@ -45,23 +45,25 @@ class Settings:
     given: frozenset[str] = field(default_factory=frozenset)
 
 
-def read_settings(mapping: Mapping[str, Any] | None) -> Settings:
-    """Check a settings block.
+def read_settings(*blocks: Mapping[str, Any] | None) -> Settings:
+    """Check the plugin's settings, from one block or several laid over one another.
 
     Args:
-        mapping: what stands under `plugins: datasette-mempalace:`, or None.
+        blocks: what stands under `plugins: datasette-mempalace:` of the instance, then of the database; None where there
+            is none. A setting of a later block takes the place of an earlier one's, whole.
     Returns:
         the settings, defaults filled in; `given` names those that were set.
     Raises:
         ConfigError: naming each unusable setting, its value and what is allowed.
     """
-    if mapping is None:
-        return Settings()
-    if not isinstance(mapping, Mapping):
-        raise ConfigError(f"datasette-mempalace: settings must be a mapping, not {type(mapping).__name__}.")
+    given: dict[str, Any] = {}
+    for block in blocks:
+        if block is not None and not isinstance(block, Mapping):
+            raise ConfigError(f"datasette-mempalace: settings must be a mapping, not {type(block).__name__}.")
+        given.update(block or {})
     problems: list[str] = []
     values: dict[str, Any] = {}
-    for key, value in mapping.items():
+    for key, value in given.items():
         setting = SETTINGS.get(key)
         if setting is None:
             near = difflib.get_close_matches(str(key), SETTINGS, n=1)
@@ -71,10 +73,19 @@ def read_settings(mapping: Mapping[str, Any] | None) -> Settings:
         try:
             values[key] = setting.kind.check(value)
         except ValueError as error:
-            problems.append(f"{key}: {value!r} is not allowed; {error}.")
+            problems.append(f"{key}: {_shown(value)} is not allowed; {error}.")
     if problems:
         raise ConfigError("datasette-mempalace settings: " + " ".join(problems), problems)
     return Settings(**values, given=frozenset(values))
+
+
+def _shown(value: Any) -> str:
+    """A value in a message; of a mapping only the names, because its values may be keys and passwords."""
+    return (
+        f"a mapping with {', '.join(map(str, value)) or 'nothing'}"
+        if isinstance(value, Mapping)
+        else repr(value)
+    )
 
 
 @dataclass(frozen=True)

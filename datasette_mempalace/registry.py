@@ -123,14 +123,13 @@ def _close_all() -> None:
 
 
 def settings_of(datasette: Any, database: str) -> Settings:
-    """The plugin's settings for one database: its own block, else the instance's.
+    """The plugin's settings for one database: its own block laid over the instance's.
 
     Raises:
         ConfigError: when they are not usable.
     """
-    # Datasette 1.0 answers None for a database block without our key, so that its fallback cannot be used.
     own = datasette.plugin_config(PLUGIN, database=database, fallback=False)
-    return read_settings(own or datasette.plugin_config(PLUGIN))
+    return read_settings(datasette.plugin_config(PLUGIN), own)
 
 
 def check_settings(datasette: Any) -> None:

@@ -119,19 +119,36 @@ def settings_for(palace: Path, config: Path | None, embedder: dict[str, Any] | N
 
     Args:
         palace: its file; Datasette names the database after it.
-        config: Datasette's configuration, or None for the defaults. A block of the database outranks the instance's.
+        config: Datasette's configuration, or None for the defaults. The settings of the database's block outrank the instance's.
         embedder: `{name, config}` from the command line, which outranks both.
     Raises:
         ConfigError: when the file or a setting cannot be used.
     """
-    settings = read_settings(_plugin_block(palace, config) if config else None)
+    settings = read_settings(*_plugin_blocks(palace, config)) if config else Settings()
     if embedder is None:
         return settings
     return replace(settings, embedder=read_settings({"embedder": embedder}).embedder)
 
 
-def _plugin_block(palace: Path, config: Path) -> dict[str, Any] | None:
-    from datasette.utils import BadMetadataError, parse_metadata, resolve_env_secrets
+def _plugin_blocks(palace: Path, config: Path) -> tuple[Any, Any]:
+    """The instance's block and the database's, secrets put in from the environment."""
+    from datasette.utils import resolve_env_secrets
+
+    content = read_config(config)
+    places = (), ("databases", palace.stem)
+    instance, own = (
+        resolve_env_secrets(_path(content, *place, "plugins", PLUGIN), os.environ) for place in places
+    )
+    return instance, own
+
+
+def read_config(config: Path) -> dict[str, Any]:
+    """What a configuration file of Datasette's says, metadata.yml or datasette.yaml.
+
+    Raises:
+        ConfigError: when it cannot be read or holds no mapping.
+    """
+    from datasette.utils import BadMetadataError, parse_metadata
 
     try:
         content = parse_metadata(config.read_text(encoding="utf-8-sig"))
@@ -139,10 +156,7 @@ def _plugin_block(palace: Path, config: Path) -> dict[str, Any] | None:
         raise ConfigError(f"{config} cannot be read: {error}.") from None
     if not isinstance(content, dict):
         raise ConfigError(f"{config} must hold a mapping, as metadata.yml does.")
-    own = _path(content, "databases", palace.stem, "plugins", PLUGIN)
-    block = own or _path(content, "plugins", PLUGIN)
-    resolved: dict[str, Any] | None = resolve_env_secrets(block, os.environ)
-    return resolved
+    return content
 
 
 def _path(content: Any, *keys: str) -> Any:

@@ -107,6 +107,13 @@ class MirrorUnavailable(MempalaceError):
     title = "Mirror unavailable"
 
 
+class LogTooShort(MempalaceError):
+    """The change log no longer holds what came after a position; whoever asked begins with the tables."""
+
+    status = 503
+    title = "Change log pruned"
+
+
 class PalaceDamaged(MempalaceError):
     """The database cannot be read as a palace should be: a table is missing, an index is malformed."""
 

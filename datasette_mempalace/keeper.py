@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from .change_log import last_change, prune
 from .errors import MempalaceError
 from .palace import Palace
 from .repair import mend_full_text
-from .schema import last_change
 from .vectors import count_pending, embed_pending, remove_orphans
 
 logger = logging.getLogger(__name__)
@@ -99,6 +99,8 @@ def keep_in_step(palace: Palace, seen: dict[str, int], stop: Callable[[], bool] 
     if stop():
         return
     report = palace.mirror.sync(stop=stop)
+    if not palace.read_only:
+        prune(palace)
     if report.skipped_reason is not None:
         logger.info("%s", report.skipped_reason)
         return

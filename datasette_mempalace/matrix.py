@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import MatrixUnavailable
+from .change_log import changed_since, last_change
+from .errors import LogTooShort, MatrixUnavailable
 from .minilm import Vectors
-from .schema import last_change
 from .vectors import Kind, as_matrix
 
 ROWS = 10_000
@@ -101,15 +101,15 @@ class MatrixKeeper:
             MatrixUnavailable: when it would be larger than allowed.
         """
         matrix = self._matrices.get(kind)
-        changed = [] if matrix is None else _changed_since(connection, kind, matrix.position)
-        if matrix is None or len(changed) > RELOAD_AFTER:
+        changed = None if matrix is None else _changed_since(connection, kind, matrix.position)
+        if matrix is None or changed is None:
             with self._lock:
                 if self._matrices.get(kind) is matrix:
                     self._check_size(connection, kind, dimension)
                     self._matrices[kind] = load(connection, kind, dimension)
                 matrix = self._matrices[kind]
             changed = _changed_since(connection, kind, matrix.position)
-        return matrix, changed
+        return matrix, changed or []
 
     def drop(self) -> None:
         """Give the memory back."""
@@ -144,9 +144,12 @@ def load(connection: Any, kind: Kind, dimension: int) -> Matrix:
     return Matrix(ids[:filled], vectors[:filled], position)
 
 
-def _changed_since(connection: Any, kind: Kind, position: int) -> list[int]:
-    rows = connection.execute(
-        "select distinct row_id from drawer_changes where seq > ? and kind = ? limit ?",
-        [position, kind, RELOAD_AFTER + 1],
-    )
-    return [row[0] for row in rows]
+def _changed_since(connection: Any, kind: Kind, position: int) -> list[int] | None:
+    """What has changed since a matrix was loaded; None when it must be loaded anew."""
+    if position > last_change(connection):  # a backup was restored
+        return None
+    try:
+        changed = changed_since(connection, kind, position, RELOAD_AFTER + 1)
+    except LogTooShort:
+        return None
+    return changed if len(changed) <= RELOAD_AFTER else None

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .change_log import answers_for, last_change
 from .drawers import batched
 from .errors import MirrorUnavailable
 from .locks import FolderLock
 from .minilm import Vectors
 from .mirror_check import LOCKS, holds_its_vectors, note_closed, note_opened, survives_probe
-from .schema import get_number, get_setting, last_change, set_setting
+from .schema import get_number, get_setting, set_setting
 from .vectors import KINDS, Kind, Progress, as_matrix, stored_dimension
 
 if TYPE_CHECKING:
@@ -102,10 +103,11 @@ class Mirror:
                 report.skipped_reason = error.message
                 return report
             try:
-                if self.position < 0:
-                    self._fill(report, progress, stop)
-                while self.position >= 0 and not stop() and self._apply_changes(report):
-                    pass
+                while not stop():
+                    if self.position < 0:
+                        self._fill(report, progress, stop)
+                    elif not self._apply_changes(report):
+                        break
             except Exception as error:  # chromadb raises many kinds; the cause is named and the position kept
                 # Opened again next time, which finds out whether its folder is gone or damaged.
                 self._close_client()
@@ -231,6 +233,11 @@ class Mirror:
         held = self._collections["drawer"].metadata or {}
         return bool(mirror_id) and held.get("mirror_id") == mirror_id and self.position <= recorded
 
+    def _is_known(self, connection: Any) -> bool:
+        """Whether the log tells what came after the mirror's position: not when pruned, nor in a restored backup."""
+        recorded = self.palace.read_only or self.position <= read_position(connection)
+        return recorded and answers_for(connection, self.position)
+
     def _holds_its_vectors(self) -> bool:
         if self.position < 0:
             return not any(collection.count() for collection in self._collections.values())
@@ -290,6 +297,12 @@ class Mirror:
     def _apply_changes(self, report: SyncReport) -> bool:
         """Apply one batch of the change log; returns whether there was any."""
         with self.palace.reader() as connection:
+            if not self._is_known(connection):
+                logger.info(
+                    "The mirror in %s is at a change that the log does not know: filled anew.", self.path
+                )
+                self._start_over()
+                return True
             changes = connection.execute(
                 "select seq, kind, row_id from drawer_changes where seq > ? order by seq limit ?",
                 [self.position, CHANGES],

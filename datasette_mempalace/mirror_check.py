@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .change_log import last_change
 from .errors import MirrorUnavailable
-from .schema import last_change
 from .vectors import Kind, as_matrix
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import MatrixUnavailable, MirrorUnavailable
+from .change_log import changed_since
+from .errors import LogTooShort, MatrixUnavailable, MirrorUnavailable
 from .palace import Palace
 from .scope import Scope
 from .vectors import Kind, as_matrix, read_vectors
@@ -72,7 +73,7 @@ def nearest(
             return Nearest(_best(true_distances(connection, kind, vector, ids), limit), engine, _told(notes))
         except MatrixUnavailable:
             continue
-        except MirrorUnavailable as error:
+        except (MirrorUnavailable, LogTooShort) as error:
             notes.append(error.message)
     return Nearest(_exact(connection, kind, vector, scope, limit), "exact", _told(notes))
 
@@ -161,13 +162,10 @@ def _within(connection: Any, kind: Kind, scope: Scope, ids: list[int]) -> list[i
 
 def _changed_since(connection: Any, kind: Kind, position: int, most: int) -> list[int]:
     """What changed after the mirror's position; too much of it makes the mirror useless."""
-    rows = connection.execute(
-        "select distinct row_id from drawer_changes where seq > ? and kind = ? limit ?",
-        [position, kind, most + 1],
-    ).fetchall()
-    if len(rows) > most:
+    changed = changed_since(connection, kind, position, most + 1)
+    if len(changed) > most:
         raise MirrorUnavailable("The mirror is far behind; run datasette mempalace sync.")
-    return [row[0] for row in rows]
+    return changed
 
 
 def _exact(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import ranking
+from .change_log import last_change
 from .closets import PREVIEW, closet_words, has_pointer
 from .context import MAX_CHARACTERS, Passage, read_passage
 from .lexical import lexical_candidates, palace_statistics
@@ -22,7 +23,7 @@ from .lexical_small import is_small
 from .nearest import nearest, true_distances
 from .palace import Palace
 from .request import SearchRequest
-from .schema import DRAWER_COLUMNS, last_change
+from .schema import DRAWER_COLUMNS
 from .scope import Scope
 from .words import MOST_CHARACTERS, QueryWords, mempalace_words, stems_of
 

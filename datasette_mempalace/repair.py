@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .change_log import answers_for, last_change
 from .palace import Palace
-from .schema import get_number, last_change, set_setting
+from .schema import get_number, set_setting
 from .vectors import KINDS
 
 CHECKED = "full_text_checked"
@@ -30,7 +31,8 @@ def mend_full_text(palace: Palace) -> list[str]:
     with palace.reader() as connection:
         last = last_change(connection)
         start = get_number(connection, CHECKED) or 0
-        stale = sorted(_stale_kinds(connection, start)) if start < last else []
+        # What the log no longer tells may have happened.
+        stale = sorted(_stale_kinds(connection, start) if answers_for(connection, start) else KINDS)
     if start == last:
         return []
     with palace.writer() as connection:

@@ -190,11 +190,6 @@ def attach_terms(connection: Any) -> None:
         connection.execute("pragma query_only = on")
 
 
-def last_change(connection: Any) -> int:
-    """The number of the last change in the log; 0 when there is none."""
-    return int(connection.execute("select coalesce(max(seq), 0) from drawer_changes").fetchone()[0])
-
-
 def get_setting(connection: Any, key: str) -> str | None:
     """One value of `mempalace_settings`, or None."""
     row = connection.execute("select value from mempalace_settings where key = ?", [key]).fetchone()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .change_log import last_change
 from .errors import MempalaceError
 from .mirror import read_position
 from .palace import Palace
@@ -14,7 +15,6 @@ _COUNTS = """
     select count(*) as drawers, count(distinct wing) as wings, count(distinct source_file) as sources,
     (select count(*) from (select distinct wing, room from drawers where room is not null)) as rooms,
     (select count(*) from closets) as closets, (select count(*) from drawer_vectors) as vectors,
-    (select coalesce(max(seq), 0) from drawer_changes) as changes,
     min(filed_at) as first_filed, max(filed_at) as last_filed
     from drawers
 """
@@ -33,6 +33,7 @@ def palace_status(palace: Palace) -> dict[str, Any]:
     with palace.reader() as connection:
         cursor = connection.execute(_COUNTS)
         counts = dict(zip((column[0] for column in cursor.description), cursor.fetchone(), strict=True))
+        counts["changes"] = last_change(connection)
         pending = count_pending(connection)
         dimension = stored_dimension(connection)
         model = get_setting(connection, "embedding_model")

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from building import add, find, make_palace
+from datasette_mempalace.change_log import last_change
 from datasette_mempalace.chunking import chunk
 from datasette_mempalace.counts import WordCounts
 from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.lexical import lexical_candidates, palace_statistics
-from datasette_mempalace.schema import last_change
 from datasette_mempalace.scope import Scope
 from datasette_mempalace.words import read_query
 

@@ -22,6 +22,7 @@ def sync(palace: Path, config: Path | None) -> None:
     Needed after others have written into the drawers with SQL, and after an embedding model was missing. A running
     server does it by itself; then it owns the mirror, and this command only embeds.
     """
+    from ..change_log import prune
     from ..repair import mend_full_text
     from ..vectors import embed_pending, remove_orphans
 
@@ -31,6 +32,7 @@ def sync(palace: Path, config: Path | None) -> None:
             common.note(f"The full-text index of {table} held entries of replaced rows and was rebuilt.")
         embedded = embed_pending(opened, bars.of("Embedding"))
         report = opened.mirror.sync(bars.of("Mirroring"))
+        prune(opened)
         bars.close()
         click.echo(f"Embedded {counted(embedded, 'text')}.")
         if report.skipped_reason:

@@ -21,13 +21,13 @@ from datasette.filters import FilterArguments
 from datasette.utils import escape_sqlite
 from datasette.views.base import DatasetteError
 
+from ..change_log import last_change
 from ..compat import TABLE, may_view_palace
 from ..config import Settings
 from ..errors import BadInput, BadParameter, MempalaceError
 from ..palace import Palace
 from ..registry import is_palace_database, open_palace, run, settings_of
 from ..request import SearchRequest, parse_request
-from ..schema import last_change
 from ..searcher import run_search
 from .carried import OPTIONS, WORDS, narrowing_filters, options_of, said, to_search
 from .links import palace_path

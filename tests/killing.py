@@ -1,0 +1,371 @@
+"""A palace that is worked on by real processes which are killed, and what must be true of it afterwards.
+
+`World` has one palace for many kills, so that what one leaves behind meets the next. Every choice comes from a seed.
+"""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+
+import chromadb
+import numpy as np
+from chromadb.config import Settings as ChromaSettings
+from datasette.utils.sqlite import sqlite3
+
+from datasette_mempalace.closets import closet_words
+from datasette_mempalace.compat import IS_ONE
+from datasette_mempalace.text import text_hash
+
+ROOT = Path(__file__).resolve().parent.parent
+WORDS = (
+    "harbour lamp ledger token bread archive cluster signal heron invoice lantern meadow engine copper river "
+    "pocket violin winter garden bridge paper needle orchard compass kettle saddle marble feather"
+).split()
+SETTINGS = {"plugins": {"datasette-mempalace": {"sync_seconds": 0.1}}}
+ALLOWED = {"databases": {"palace": {"permissions": {"insert-row": True, "update-row": True}}}}
+RECORDS = 1_100
+
+
+class World:
+    """A palace, the commands that work on it, and what has been acknowledged so far.
+
+    Args:
+        folder: an empty folder for everything.
+        seed: of every choice.
+    """
+
+    def __init__(self, folder, seed):
+        self.folder, self.random = folder, random.Random(seed)
+        self.palace = folder / "palace.db"
+        self.notes = folder / "notes"
+        self.notes.mkdir()
+        self.config = folder / "metadata.json"
+        self.config.write_text(json.dumps({**SETTINGS, **(ALLOWED if IS_ONE else {})}))
+        self.acknowledged = {}  # drawer_id to text: what a writer was told is stored
+        self.records = {}  # drawer_id to text: what the file of records says last
+        self.serial = 0
+        self.seconds = {"mine": 6.0, "import": 6.0, "sync": 4.0, "server": 4.0}
+        self.edit_notes()
+        self.run("init")
+
+    # What the processes do
+
+    def text(self):
+        """A text that has not been there before."""
+        self.serial += 1
+        return f"Note {self.serial}: {' '.join(self.random.choices(WORDS, k=12))}."
+
+    def edit_notes(self):
+        """Change, add and remove some of the files that are mined."""
+        for _ in range(12):
+            file = self.notes / f"{self.random.randrange(60)}.md"
+            if file.exists() and self.random.random() < 0.3:
+                file.unlink()
+            else:
+                file.write_text("\n\n".join(self.text() for _ in range(self.random.randrange(1, 12))))
+
+    def write_records(self):
+        """A file of records: many that are stored already, some that replace others, some new."""
+        file = self.folder / "records.ndjson"
+        with file.open("w") as out:
+            common = [self.text() for _ in range(self.random.randrange(20, 120))]
+            for number in range(RECORDS):
+                self.records[f"record-{number}"] = self.random.choice(common)
+                record = {"id": f"record-{number}", "text": self.records[f"record-{number}"]}
+                out.write(json.dumps(record) + "\n")
+        return file
+
+    def change_rows(self):
+        """Change the palace by plain SQL, each change committed and so acknowledged."""
+        with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
+            for _ in range(self.random.randrange(20, 150)):
+                self.insert(connection)
+            ids = [row[0] for row in connection.execute("select id from drawers where added_by = 'sql'")]
+            self.random.shuffle(ids)
+            with connection:
+                for row_id in ids[:10]:
+                    text = self.text()
+                    connection.execute("update drawers set text = ? where id = ?", [text, row_id])
+                    self.acknowledged[self._name(connection, row_id)] = text
+                for row_id in ids[10:20]:
+                    self.acknowledged.pop(self._name(connection, row_id), None)
+                    connection.execute("delete from drawers where id = ?", [row_id])
+                for row_id in ids[20:30]:
+                    connection.execute(
+                        "update drawers set wing = 'moved', room = null where id = ?", [row_id]
+                    )
+
+    def insert(self, connection):
+        """One drawer by plain SQL, acknowledged by its commit."""
+        text = self.text()
+        name = f"sql-{self.serial}"
+        with connection:
+            connection.execute(
+                "insert into drawers(drawer_id, text, wing, room, added_by) values (?, ?, 'sql', 'room', 'sql')",
+                [name, text],
+            )
+        self.acknowledged[name] = text
+
+    def post(self, url):
+        """One drawer through Datasette's write API, acknowledged by its answer."""
+        text = self.text()
+        row = {"drawer_id": f"api-{self.serial}", "text": text, "wing": "api", "added_by": "api"}
+        request = urllib.request.Request(
+            f"{url}/palace/drawers/-/insert",
+            json.dumps({"rows": [row]}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            assert response.status == 201
+        self.acknowledged[row["drawer_id"]] = text
+
+    # Kills
+
+    def kill_in(self, what):
+        """Start a process, kill it and all its children at a random moment.
+
+        Args:
+            what: "mine", "import", "sync" or "server".
+        Returns:
+            whether it was killed before it ended, and how far it had come.
+        """
+        if what == "server":
+            return self._kill_server()
+        arguments = self._arguments(what)
+        before = self._state()
+        process = self._start(["mempalace", *arguments])
+        started = time.monotonic()
+        try:
+            process.wait(self.random.uniform(0.3, self.seconds[what]))
+        except subprocess.TimeoutExpired:
+            self._see()
+            self._kill(process)
+            return True, self._phase(before)
+        assert process.returncode == 0, process.stderr.read()
+        # It has said that it is done: so long it takes, and all of it is acknowledged.
+        self.seconds[what] = (self.seconds[what] + time.monotonic() - started) / 2
+        self._see()
+        return False, "done"
+
+    def _arguments(self, what):
+        if what == "mine":
+            self.edit_notes()
+            return ["mine", str(self.palace), str(self.notes), "--wing", "notes"]
+        if what == "import":
+            return ["import", str(self.palace), str(self.write_records()), "--wing", "records"]
+        self.change_rows()
+        return ["sync", str(self.palace)]
+
+    def _kill_server(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        url = f"http://127.0.0.1:{port}"
+        before = self._state()
+        process = self._start(
+            [str(self.palace), "-p", str(port), "-m" if not IS_ONE else "-c", str(self.config)]
+        )
+        self._wait_for(f"{url}/palace/-/mempalace.json?q=lamp", process)
+        deadline = time.monotonic() + self.random.uniform(0.1, self.seconds["server"])
+        with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
+            while time.monotonic() < deadline:
+                self.post(url) if IS_ONE and self.random.random() < 0.5 else self.insert(connection)
+                time.sleep(self.random.choice((0, 0, 0.05, 0.3)))
+        self._see()
+        self._kill(process)
+        return True, self._phase(before)
+
+    def _wait_for(self, url, process):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            assert process.poll() is None, process.stderr.read()
+            try:
+                with urllib.request.urlopen(url, timeout=30) as response:
+                    assert response.status == 200
+                    return
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.05)
+        raise AssertionError("the server did not come")
+
+    def run(self, *arguments):
+        """A command that nobody kills; returns what it printed."""
+        process = self._start(["mempalace", arguments[0], str(self.palace), *arguments[1:]])
+        out, err = process.communicate(timeout=600)
+        assert process.returncode == 0, (arguments, out, err)
+        return out
+
+    def _start(self, arguments):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        }
+        return subprocess.Popen(
+            [sys.executable, "-m", "datasette", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def _kill(self, process):
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+
+    # What is known before and after
+
+    def _see(self):
+        """What another process can read is committed, so that it must not be lost by a kill that follows."""
+        with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
+            self.seen = [
+                (name, text)
+                for name, text, by, source in connection.execute(
+                    "select drawer_id, text, added_by, source_file from drawers"
+                )
+                if by in ("sql", "api") or self._is_final(name, text, source)
+            ]
+            self.seen_vectors = dict(connection.execute("select text_hash, vector from drawer_vectors"))
+
+    def _is_final(self, name, text, source):
+        """Whether a command that goes on has no reason to replace a drawer: it says what its file says."""
+        if source is None:
+            return self.records.get(name) == text
+        return Path(source).exists() and text in Path(source).read_text()
+
+    def _state(self):
+        with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
+            return connection.execute(
+                "select (select max(seq) from drawer_changes), (select count(*) from drawer_vectors),"
+                " (select value from mempalace_settings where key = 'mirror_position')"
+            ).fetchone()
+
+    def _phase(self, before):
+        """How far a process had come when it was killed."""
+        changes, vectors, position = self._state()
+        if position != before[2]:
+            return "mirrored"
+        if vectors != before[1]:
+            return "embedded"
+        return "written" if changes != before[0] else "started"
+
+    @staticmethod
+    def _name(connection, row_id):
+        return connection.execute("select drawer_id from drawers where id = ?", [row_id]).fetchone()[0]
+
+    # What must be true
+
+    def check(self):
+        """All that must be true after a kill, and after one sync that follows it."""
+        with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
+            assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+            self._check_full_text(connection)
+            self._check_acknowledged(connection)
+            missing = self._texts_to_embed(connection)
+        said = self.run("sync")
+        assert f"Embedded {missing:,} text" in said, (missing, said)
+        with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
+            self._check_full_text(connection)
+            self._check_acknowledged(connection)
+            assert self._texts_to_embed(connection) == 0
+            self._check_mirror(connection)
+
+    def check_end(self):
+        """Once mining and importing have come to their end, the palace says what their files say, once."""
+        self.run("mine", str(self.notes), "--wing", "notes")
+        self.run("import", str(self.write_records()), "--wing", "records")
+        with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
+            drawers = connection.execute(
+                "select drawer_id, text, added_by, source_file, metadata from drawers"
+            ).fetchall()
+        assert {name: text for name, text, by, _, _ in drawers if by == "import"} == self.records
+        written = {name: text for name, text, by, _, _ in drawers if by in ("sql", "api")}
+        # One that was sent and stored, but whose answer the kill has swallowed, may be there as well.
+        assert written.items() >= self.acknowledged.items()
+        texts = {}
+        for _, text, by, source, metadata in drawers:
+            if by == "mine":
+                texts.setdefault(source, []).append((json.loads(metadata)["char_start"], text))
+        assert set(texts) == {str(file) for file in self.notes.iterdir()}
+        for source, pieces in texts.items():
+            assert put_together(pieces) == Path(source).read_text()
+
+    def _check_full_text(self, connection):
+        for table in ("drawers_fts", "closets_fts"):
+            with connection:
+                connection.execute(f"insert into {table}({table}, rank) values ('integrity-check', 1)")
+
+    def _check_acknowledged(self, connection):
+        stored = dict(connection.execute("select drawer_id, text from drawers"))
+        lost = {name for name, text in self.acknowledged.items() if stored.get(name) != text}
+        assert not lost, f"acknowledged and lost: {sorted(lost)[:5]}"
+        lost = {name for name, text in self.seen if stored.get(name) != text}
+        assert not lost, f"seen and lost: {sorted(lost)[:5]}"
+        vectors = dict(connection.execute("select text_hash, vector from drawer_vectors"))
+        for key, vector in self.seen_vectors.items():
+            assert vectors.get(key, vector) == vector, "a vector that was stored has been made again"
+
+    def _texts_to_embed(self, connection):
+        """How many different texts have no vector anywhere; all that a sync may embed."""
+        known = set()
+        for table in ("drawer_vectors", "closet_vectors", "spare_vectors"):
+            known |= {row[0] for row in connection.execute(f"select text_hash from {table}")}
+        drawers = connection.execute(
+            "select text from drawers where id not in (select id from drawer_vectors)"
+        ).fetchall()
+        closets = connection.execute(
+            "select text from closets where id not in (select id from closet_vectors)"
+        ).fetchall()
+        wanted = {text_hash(text) for (text,) in drawers} | {
+            text_hash(closet_words(text)) for (text,) in closets
+        }
+        return len(wanted - known)
+
+    def _check_mirror(self, connection):
+        """The mirror holds each vector once, with its wing and room, and finds it."""
+        client = chromadb.PersistentClient(
+            f"{self.palace}.chroma", settings=ChromaSettings(anonymized_telemetry=False)
+        )
+        try:
+            for kind in ("drawer", "closet"):
+                collection = client.get_collection(f"palace-palace_{kind}s", embedding_function=None)
+                self._check_collection(connection, kind, collection)
+            position = client.get_collection("palace-palace_drawers", embedding_function=None).metadata[
+                "position"
+            ]
+            assert position == connection.execute("select max(seq) from drawer_changes").fetchone()[0]
+        finally:
+            client.close()
+
+    def _check_collection(self, connection, kind, collection):
+        truth = {
+            str(row_id): (np.frombuffer(vector, "<f4"), {"wing": wing, "room": room})
+            for row_id, vector, wing, room in connection.execute(
+                f"select v.id, vector, wing, room from {kind}_vectors v join {kind}s t on t.id = v.id"
+            )
+        }
+        held = collection.get(include=["embeddings", "metadatas"])
+        assert sorted(held["ids"]) == sorted(truth)
+        for name, vector, keys in zip(held["ids"], held["embeddings"], held["metadatas"], strict=True):
+            assert np.allclose(vector, truth[name][0], atol=1e-5)
+            assert {key: keys.get(key) for key in ("wing", "room")} == truth[name][1]
+        for name in self.random.sample(sorted(truth), min(30, len(truth))):
+            found = collection.query(query_embeddings=[truth[name][0]], n_results=1)
+            assert found["distances"][0][0] < 1e-4, f"{kind} {name} does not find itself"
+
+
+def put_together(pieces):
+    """The text that overlapping pieces, given as (start, text), were cut from."""
+    whole = ""
+    for start, text in sorted(pieces):
+        assert start <= len(whole), "a part is missing"
+        whole = whole[:start] + text
+    return whole

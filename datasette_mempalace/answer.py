@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import ranking
@@ -24,21 +25,21 @@ def hit_as_json(search: Search, hit: Candidate, rank: int, copies: list[Candidat
     Returns:
         the hit; `text` is always the drawer's own, a passage around it goes to `context`.
     """
-    row, metadata = hit.row, _metadata(hit.row)
+    row = hit.row
     places = find_words(row["text"], search.words)
     counts = Counter(word for _, _, word in places)
     asked = (*search.words.words, *search.words.substrings)
     shown = {
         "rank": rank,
-        **_place(hit),
-        "chunk_total": _chunk_total(search.connection, row["source_file"]),
-        "heading": metadata.get("heading") if isinstance(metadata.get("heading"), str) else None,
+        **place_of(row),
+        "chunk_total": chunk_totals(search.connection, [row["source_file"]]).get(row["source_file"]),
+        "heading": heading_of(row),
         "text": row["text"],
         "snippet": snippet(row["text"], places),
         "score": round(hit.score, 6),
-        "similarity": _rounded(hit.similarity),
-        "distance": _rounded(hit.distance),
-        "effective_distance": _rounded(hit.effective_distance),
+        "similarity": rounded(hit.similarity),
+        "distance": rounded(hit.distance),
+        "effective_distance": rounded(hit.effective_distance),
         "bm25_score": round(hit.bm25_score, 6),
         "bm25_share": round(hit.bm25_share, 6),
         "closet_boost": hit.closet_boost,
@@ -54,7 +55,7 @@ def hit_as_json(search: Search, hit: Candidate, rank: int, copies: list[Candidat
         "context_drawer_ids": list(hit.passage.drawer_ids) if hit.passage else [],
         "drawer_index": hit.passage.drawer_index if hit.passage else None,
         "total_drawers": hit.passage.total_drawers if hit.passage else None,
-        "also_in": [_place(candidate) for candidate in copies],
+        "also_in": [place_of(candidate.row) for candidate in copies],
         "words_found": [{"word": word, "count": counts[word]} for word in asked if counts[word]],
         "words_missing": [word for word in asked if not counts[word]],
     }
@@ -82,10 +83,10 @@ def explain_hit(search: Search, hit: Candidate) -> dict[str, Any]:
     return {
         "vector": None
         if hit.vector_rank is None
-        else {"rank": hit.vector_rank, "distance": _rounded(hit.distance)},
+        else {"rank": hit.vector_rank, "distance": rounded(hit.distance)},
         "lexical": None if hit.lexical_rank is None else {"rank": hit.lexical_rank},
         "closet": {"boost": hit.closet_boost, "says": hit.closet_preview} if hit.closet_boost else None,
-        "ranked_distance": _rounded(distance),
+        "ranked_distance": rounded(distance),
         "parts": [
             {
                 "part": part["part"],
@@ -104,11 +105,10 @@ def _matched_via(search: Search, hit: Candidate) -> str:
     return "drawer+closet" if hit.closet_boost else "drawer"
 
 
-def _place(candidate: Candidate) -> dict[str, Any]:
-    """Which drawer it is and where it lies."""
-    row = candidate.row
+def place_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Which drawer a row is and where it lies."""
     return {
-        "id": candidate.id,
+        "id": row["id"],
         "drawer_id": row["drawer_id"],
         "wing": row["wing"],
         "room": row["room"],
@@ -118,21 +118,26 @@ def _place(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _metadata(row: dict[str, Any]) -> dict[str, Any]:
-    """The drawer's metadata; what any writer has left there that is no JSON object counts as none."""
+def heading_of(row: Mapping[str, Any]) -> str | None:
+    """The heading that a drawer stands under; what any writer has left in `metadata` that holds none counts as none."""
     try:
         metadata = json.loads(row["metadata"] or "{}")
     except (ValueError, RecursionError):
-        return {}
-    return metadata if isinstance(metadata, dict) else {}
-
-
-def _chunk_total(connection: Any, source_file: str | None) -> int | None:
-    if not source_file:
         return None
-    query = "select count(*) from drawers where source_file = ?"
-    return int(connection.execute(query, [source_file]).fetchone()[0])
+    heading = metadata.get("heading") if isinstance(metadata, dict) else None
+    return heading if isinstance(heading, str) else None
 
 
-def _rounded(number: float | None) -> float | None:
+def chunk_totals(connection: Any, sources: Iterable[str | None]) -> dict[str | None, int]:
+    """How many drawers some sources have; what is no source is left out."""
+    rows = connection.execute(
+        "select source_file, count(*) from drawers where source_file in (select value from json_each(?))"
+        " group by source_file",
+        [json.dumps([source for source in sources if source])],
+    )
+    return dict(rows.fetchall())
+
+
+def rounded(number: float | None) -> float | None:
+    """A number as an answer shows it; None stays None."""
     return None if number is None else round(number, 6)

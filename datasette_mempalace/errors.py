@@ -72,6 +72,20 @@ class PalaceNotFound(MempalaceError):
     title = "Palace not found"
 
 
+class DrawerNotFound(MempalaceError):
+    """There is no drawer under the id that was given."""
+
+    status = 404
+    title = "Drawer not found"
+
+
+class NoVector(MempalaceError):
+    """A drawer cannot be compared with others: it has no vector, and none can be made now."""
+
+    status = 409
+    title = "Drawer without a vector"
+
+
 class PalaceTooNew(MempalaceError):
     """The palace was written by a newer version of this package."""
 

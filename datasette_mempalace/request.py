@@ -80,12 +80,12 @@ def parse_request(
     return SearchRequest(
         query=query,
         scope=_scope(parameters, since, before),
-        n_results=_whole("n_results", parameters, 1, settings.max_n_results, settings.n_results),
+        n_results=read_whole("n_results", parameters, 1, settings.max_n_results, settings.n_results),
         max_distance=_distance(parameters),
         candidate_strategy=_choice("candidate_strategy", parameters, STRATEGIES, settings.candidate_strategy),
         ranking=_choice("ranking", parameters, RANKINGS, settings.ranking),
         vector_disabled=read_flag("vector_disabled", parameters, False),
-        offset=_whole("next", parameters, 0, settings.max_n_results, 0),
+        offset=read_whole("next", parameters, 0, settings.max_n_results, 0),
         facets=read_flag("facets", parameters, False),
         context=read_flag("context", parameters, True),
         explain=read_flag("explain", parameters, False),
@@ -234,7 +234,17 @@ def _one(name: str, parameters: Mapping[str, Any]) -> str | None:
     return None if value is None or value == "" else str(value).strip() or None
 
 
-def _whole(name: str, parameters: Mapping[str, Any], low: int, high: int, default: int) -> int:
+def read_whole(name: str, parameters: Mapping[str, Any], low: int, high: int, default: int) -> int:
+    """One parameter as a whole number.
+
+    Args:
+        name: the parameter.
+        parameters: as any face has them.
+        low, high: the least and the greatest allowed.
+        default: what it is when it is not set.
+    Raises:
+        BadParameter: when it is none, or lies outside.
+    """
     text = _one(name, parameters)
     if text is None:
         return default

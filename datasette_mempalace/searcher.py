@@ -11,17 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from datasette.utils.sqlite import sqlite3
-
 from .answer import hit_as_json
 from .config import STRATEGIES
 from .copies import fold_copies
 from .errors import (
-    BadInput,
     EmbedderMismatch,
     EmbedderUnavailable,
     MempalaceError,
-    PalaceDamaged,
     PalaceNotFound,
 )
 from .facets import count_facets
@@ -32,12 +28,12 @@ from .request import SearchRequest, parse_request
 from .scope import build_where_filter, scope_as_json
 from .stop_words import stop_words
 from .suggestions import near_names, near_words
+from .time_limit import limited_reader
 from .words import read_query
 
 __all__ = ["build_where_filter", "run_search", "search", "search_memories"]
 
 WORDS_ONLY = "bm25_only_via_sqlite"
-PROGRESS_STEPS = 20_000
 
 
 def run_search(palace: Palace, request: SearchRequest, connection: Any = None) -> dict[str, Any]:
@@ -53,23 +49,8 @@ def run_search(palace: Palace, request: SearchRequest, connection: Any = None) -
         BadInput: when the search took longer than the setting `time_limit_ms`.
         PalaceDamaged: when the database cannot be read as a palace.
     """
-    if connection is not None:
-        return _answer(palace, request, connection)
-    seconds = palace.settings.time_limit_ms / 1000
-    deadline = time.monotonic() + seconds
-    with palace.reader() as own:
-        own.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
-        try:
-            return _answer(palace, request, own)
-        except sqlite3.Error as error:
-            if "interrupted" not in str(error):
-                raise PalaceDamaged(f"{Path(palace.path).name} cannot be searched: {error}.") from error
-            raise BadInput(
-                f"The search took longer than {seconds:g} seconds; narrow it by wing, room or date, "
-                "or raise the setting time_limit_ms."
-            ) from error
-        finally:
-            own.set_progress_handler(None, 0)
+    with limited_reader(palace, connection) as reader:
+        return _answer(palace, request, reader)
 
 
 def search_memories(

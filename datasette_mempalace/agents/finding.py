@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..equal_texts import drawers_with_text
 from ..errors import BadParameter
 from ..nearest import nearest
 from ..palace import Palace
@@ -13,7 +14,7 @@ from ..ranking import similarity
 from ..request import SearchRequest, parse_request
 from ..scope import Scope
 from ..searcher import embed_query, run_search
-from ..text import clean_text, text_hash
+from ..text import clean_text
 from ..words import read_query
 from .bounds import Answer, bounded, cut_text, fit
 from .reading import PLACE, UrlOf, row_of
@@ -113,7 +114,7 @@ def check_duplicate(palace: Palace, url_of: UrlOf | None, content: str, threshol
     text = clean_text(content)[0]
     with palace.reader() as connection:
         alike, reason = _alike(palace, connection, text[:COMPARED_CHARACTERS], threshold)
-        same = _same_text(connection, text)
+        same = drawers_with_text(connection, text, DUPLICATES)
         ids = list(dict.fromkeys([*same, *alike]))[:DUPLICATES]
         matches = [_match(connection, row_id, row_id in same, alike.get(row_id), url_of) for row_id in ids]
     notes = [f"Only equal texts could be found: {reason}."] if reason else []
@@ -145,17 +146,6 @@ def _alike(
     near = nearest(palace, connection, "drawer", search.vector, everything, DUPLICATES, in_scope)
     alike = {row_id: similarity(distance) or 0.0 for row_id, distance in near.distances.items()}
     return {row_id: value for row_id, value in alike.items() if round(value, 6) >= threshold}, None
-
-
-def _same_text(connection: Any, text: str) -> list[int]:
-    """The drawers with just this text: by the hash beside their vector, or by looking where there is no vector yet."""
-    rows = connection.execute(
-        "select id from drawers where text = :text and id in (select id from drawer_vectors where text_hash = :hash)"
-        " union select id from drawers where text = :text and id not in (select id from drawer_vectors)"
-        " order by id limit :limit",
-        {"text": text, "hash": text_hash(text), "limit": DUPLICATES},
-    )
-    return [row[0] for row in rows]
 
 
 def _match(connection: Any, row_id: int, same: bool, alike: float | None, url_of: UrlOf | None) -> Answer:

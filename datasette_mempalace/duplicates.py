@@ -85,7 +85,9 @@ def parse_duplicates(
         raise BadParameter("options", foreign[0], allowed)
     own = {"threshold", "min_characters", "next", "n_results"}
     rest = {name: value for name, value in parameters.items() if name not in own | _OF_SEARCH}
-    wanted = read_whole("n_results", parameters, 1, settings.max_n_results, min(CLUSTERS, settings.max_n_results))
+    wanted = read_whole(
+        "n_results", parameters, 1, settings.max_n_results, min(CLUSTERS, settings.max_n_results)
+    )
     return DuplicatesRequest(
         search=parse_request({**rest, "n_results": wanted}, settings, strict=strict, allow_blank=True),
         threshold=_threshold(parameters.get("threshold")),
@@ -190,7 +192,9 @@ class _Look:
         exact: the first of the drawers with the same text, by id, for all that have copies.
     """
 
-    def __init__(self, connection: Any, request: DuplicatesRequest, pairs: int | None, deadline: float | None):
+    def __init__(
+        self, connection: Any, request: DuplicatesRequest, pairs: int | None, deadline: float | None
+    ):
         self.connection, self.request, self.deadline = connection, request, deadline
         self.looked_at = 0
         self.next: int | None = None
@@ -205,7 +209,9 @@ class _Look:
     def clusters(self, progress: Progress | None) -> list[list[int]]:
         """Clusters of two or more drawers that are long enough, of which at least one was looked at."""
         sets, looked_at = Sets(), set()
-        groups = [self._long_enough(group) for group in equal_groups(self.connection, self.request.search.scope)]
+        groups = [
+            self._long_enough(group) for group in equal_groups(self.connection, self.request.search.scope)
+        ]
         for first, *copies in (group for group in groups if len(group) > 1):
             self.exact[first] = first
             for copy in copies:
@@ -261,7 +267,9 @@ class _Look:
             firsts = set(self._firsts(row[0] for row in rows))
             others, part = as_matrix([row for row in rows if row[0] in firsts], self.dimension)
             if len(own) and others:
-                yield from self._checked(_alike(own, window, np.asarray(others), part, self.request.threshold))
+                yield from self._checked(
+                    _alike(own, window, np.asarray(others), part, self.request.threshold)
+                )
 
     def _firsts(self, ids: Iterable[int]) -> list[int]:
         return [row_id for row_id in ids if self.exact.get(row_id, row_id) == row_id]
@@ -307,7 +315,9 @@ def _alike(
     rows, columns = np.nonzero(hits)
     exactly = np.einsum("ij,ij->i", window[rows], part[columns], dtype=np.float64)
     sure = np.round(exactly, 6) >= threshold
-    return [(int(own[row]), int(others[column])) for row, column in zip(rows[sure], columns[sure], strict=True)]
+    return [
+        (int(own[row]), int(others[column])) for row, column in zip(rows[sure], columns[sure], strict=True)
+    ]
 
 
 def _described(connection: Any, members: list[int], look: _Look) -> dict[str, Any]:
@@ -344,7 +354,9 @@ def _similarity(distance: float | None) -> float | None:
 
 
 def _threshold(value: Any) -> float:
-    values = [item for item in (value if isinstance(value, (list, tuple)) else [value]) if item not in (None, "")]
+    values = [
+        item for item in (value if isinstance(value, (list, tuple)) else [value]) if item not in (None, "")
+    ]
     if not values:
         return THRESHOLD
     try:
@@ -355,7 +367,7 @@ def _threshold(value: Any) -> float:
             raise ValueError
     except (TypeError, ValueError):
         shown = values[0] if len(values) == 1 else values
-        raise BadParameter("threshold", shown, f"it must be a number from {LOWEST} to 1 (equal texts alone)") from None
+        raise BadParameter(
+            "threshold", shown, f"it must be a number from {LOWEST} to 1 (equal texts alone)"
+        ) from None
     return number
-
-

@@ -83,7 +83,9 @@ def parse_similar(
     )
 
 
-def similar_drawers(drawer_id: str | int, palace_path: str | os.PathLike[str], **parameters: Any) -> dict[str, Any]:
+def similar_drawers(
+    drawer_id: str | int, palace_path: str | os.PathLike[str], **parameters: Any
+) -> dict[str, Any]:
     """The drawers most like one.
 
     Args:
@@ -126,7 +128,11 @@ def run_similar(palace: Palace, request: SimilarRequest, connection: Any = None)
         totals = chunk_totals(reader, [row["source_file"] for row in (drawer, *rows)])
     return {
         "ok": True,
-        "drawer": {**place_of(drawer), "chunk_total": totals.get(drawer["source_file"]), "heading": heading_of(drawer)},
+        "drawer": {
+            **place_of(drawer),
+            "chunk_total": totals.get(drawer["source_file"]),
+            "heading": heading_of(drawer),
+        },
         "filters": {
             **scope_as_json(
                 request.search.scope, dict(zip(("since", "before"), request.search.dates, strict=True))
@@ -177,7 +183,9 @@ def _drawer(value: Any) -> str:
     values = list(value) if isinstance(value, (list, tuple)) else [value]
     given = [str(item) for item in values if item not in (None, "")]
     if not given:
-        raise BadInput("drawer_id is missing: give it the drawer_id, or the id, of the drawer to compare with.")
+        raise BadInput(
+            "drawer_id is missing: give it the drawer_id, or the id, of the drawer to compare with."
+        )
     if len(given) > 1:
         raise BadParameter("drawer_id", given, "it must be given once")
     return clean_text(given[0])[0]

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from datasette import Forbidden, Response
 
-from ..compat import TABLE, database_colour, database_title, may_run_sql, may_view_instance
-from ..errors import BadParameter, MempalaceError, NotAllowed
+from ..compat import TABLE, may_view_instance
+from ..errors import MempalaceError
 from ..palace import Palace
 from ..registry import open_palace, run
 from ..request import SearchRequest, parse_request, request_parameters
 from ..searcher import run_search
 from . import present
-from .access import palace_of, parameters_of, reading_only
+from .access import parameters_of, reading_only
 from .api import add_urls
 from .carried import WORDS, to_table
-from .form import form_view
+from .frame import page_of_palace, render, title_of
 from .links import Links, palace_path, sql_path
 from .menus import visible_palaces
 from .overview import count_drawers, overview
@@ -38,44 +35,21 @@ async def index_page(request: Any, datasette: Any) -> Any:
     if not names and not await may_view_instance(datasette, request.actor):
         raise Forbidden("You may not see this instance.")
     palaces = [await _index_entry(datasette, name) for name in names]
-    return await _render(
+    return await render(
         datasette, request, "mempalace_index.html", {"palaces": palaces, "title": "Memory palaces"}
     )
 
 
-@reading_only
-async def palace_page(request: Any, datasette: Any) -> Any:
+@page_of_palace
+async def palace_page(datasette: Any, request: Any, palace: Palace, context: dict[str, Any]) -> Any:
     """A palace: its overview, and with `q` the hits."""
-    try:
-        database, palace = await palace_of(datasette, request)
-    except NotAllowed as error:
-        raise Forbidden(error.message) from None
-    except MempalaceError as error:
-        return await _error_page(datasette, request, error)
-    given = parameters_of(request)
+    database = context["database"]
     if WORDS in request.args:  # from the search box of a table page
         return Response.redirect(ranked_url(datasette, database, TABLE, pairs_of(request)))
-    context = {
-        "database": database,
-        "title": await _title(datasette, database, palace),
-        "colour": database_colour(datasette, database),
-        "home_url": palace_path(datasette, database),
-        "table_url": datasette.urls.table(database, "drawers"),
-        "file": Path(palace.path).name,
-        "form": form_view(given, palace),
-        "may_run_sql": await may_run_sql(datasette, request.actor, database),
-        "count": present.count,
-    }
-    try:
-        asked = parse_request(given, palace.settings, allow_blank=True)
-        links = Links(datasette, database, request_parameters(asked, palace.settings))
-        show = _show_hits if asked.query else _show_overview
-        context |= await show(datasette, palace, asked, links)
-    except MempalaceError as error:
-        context["error"] = error
-        context["form"]["wrong"] = error.parameter if isinstance(error, BadParameter) else None
-        return await _render(datasette, request, "mempalace_error.html", context, error.status)
-    return await _render(datasette, request, context["template"], context)
+    asked = parse_request(parameters_of(request), palace.settings, allow_blank=True)
+    links = Links(datasette, database, request_parameters(asked, palace.settings))
+    show = _show_hits if asked.query else _show_overview
+    return await show(datasette, palace, asked, links)
 
 
 async def _show_hits(datasette: Any, palace: Palace, asked: SearchRequest, links: Links) -> dict[str, Any]:
@@ -219,35 +193,8 @@ async def _index_entry(datasette: Any, database: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"database": database, "url": palace_path(datasette, database), "title": database}
     try:
         palace = await open_palace(datasette, database)
-        entry["title"] = await _title(datasette, database, palace)
+        entry["title"] = await title_of(datasette, database, palace)
         entry["drawers"] = present.count(await run(datasette, count_drawers, palace), "drawer")
     except MempalaceError as error:
         entry["problem"] = error.message
     return entry
-
-
-async def _title(datasette: Any, database: str, palace: Palace) -> str:
-    return palace.settings.title or await database_title(datasette, database) or database
-
-
-async def _error_page(datasette: Any, request: Any, error: MempalaceError) -> Any:
-    """An error where there is no palace to show a form for: Datasette's own error page."""
-    context = {"title": error.title, "error": error.message, "status": error.status}
-    return await _render(datasette, request, "error.html", context, error.status)
-
-
-async def _render(
-    datasette: Any, request: Any, template: str, context: dict[str, Any], status: int = 200
-) -> Any:
-    css = f"{datasette.urls.static_plugins('datasette_mempalace', 'mempalace.css')}?{_css_hash()}"
-    html = await datasette.render_template(
-        template, {"mempalace_css": css, **context}, request=request, view_name="mempalace"
-    )
-    return Response.html(html, status=status)
-
-
-@functools.cache
-def _css_hash() -> str:
-    """Changes with the style sheet, so that browsers never keep an old one."""
-    sheet = Path(__file__).parent.parent / "static" / "mempalace.css"
-    return hashlib.sha256(sheet.read_bytes()).hexdigest()[:8]

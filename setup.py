@@ -86,6 +86,7 @@ setup(
         "numpy>=1.26",
         "onnxruntime>=1.20",
         "pathspec>=0.12",
+        "pyyaml>=6.0",
         "rank-bm25>=0.2.2",
         "snowballstemmer>=2.2",
         "sqlite-utils>=4.2",

@@ -71,12 +71,12 @@ def stitch(pieces: Sequence[str]) -> str:
     """Chunks that follow each other as one text of at most 10,000 characters, what they share shown once."""
     text = pieces[0] if pieces else ""
     for before, piece in zip(pieces, pieces[1:], strict=False):
-        shared = _overlap(before, piece)
+        shared = overlap(before, piece)
         text += piece[shared:] if shared else "\n\n" + piece
     return text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + " […]"
 
 
-def _overlap(before: str, after: str) -> int:
+def overlap(before: str, after: str) -> int:
     """How many characters the end of one chunk and the start of the next have in common."""
     for length in range(min(LONGEST_OVERLAP, len(before), len(after)), SHORTEST_OVERLAP - 1, -1):
         if before.endswith(after[:length]):

@@ -100,11 +100,11 @@ def _pending(palace: Palace, kind: Kind) -> Iterator[tuple[list[tuple[int, str, 
         with palace.reader() as connection:
             found = connection.execute(_PENDING.format(kind=kind), [last, FETCH]).fetchall()
             rows = [(row_id, raw.decode("utf-8", "replace"), raw) for row_id, raw in found]
-            known = _known_vectors(connection, [_hash(kind, text) for _, text, _ in rows])
+            known = _known_vectors(connection, [embedded_hash(kind, text) for _, text, _ in rows])
         if not rows:
             return
         last = max(row[0] for row in rows)
-        rows.sort(key=lambda row: (_hash(kind, row[1]) not in known, len(row[1])))
+        rows.sort(key=lambda row: (embedded_hash(kind, row[1]) not in known, len(row[1])))
         for start in range(0, len(rows), COMMIT):
             yield rows[start : start + COMMIT], known
 
@@ -156,7 +156,8 @@ def as_blob(vector: Vectors) -> bytes:
     return np.ascontiguousarray(vector, dtype="<f4").tobytes()
 
 
-def _hash(kind: Kind, text: str) -> str:
+def embedded_hash(kind: Kind, text: str) -> str:
+    """The identity of what is embedded for a text, `text_hash` beside its vector."""
     return text_hash(_words(kind, text))
 
 
@@ -201,7 +202,7 @@ def _store(
 ) -> None:
     with palace.writer() as connection:
         for row_id, text, raw in rows:
-            key = _hash(kind, text)
+            key = embedded_hash(kind, text)
             values = {"id": row_id, "raw": raw, "text_hash": key, "vector": known[key]}
             connection.execute(_STORE.format(kind=kind), values)
 

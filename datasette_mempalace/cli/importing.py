@@ -19,6 +19,7 @@ from .working import Steps
 
 if TYPE_CHECKING:
     from ..importers.records import Imported
+    from ..interchange import Header
 
 SHOWN = 50
 STEP = "Importing"
@@ -36,6 +37,7 @@ STEP = "Importing"
     "--format", "form", type=click.Choice(FORMATS), help="Format, where the name or content does not tell it."
 )
 @click.option("--id-prefix", default="", help="Put before every id, so that two files may both count from 1.")
+@click.option("--re-embed", is_flag=True, help="Of an export, leave its vectors and embed the texts.")
 @config_option
 def import_(
     palace: Path,
@@ -45,6 +47,7 @@ def import_(
     mapping: tuple[str, ...],
     form: str | None,
     id_prefix: str,
+    re_embed: bool,
     config: Path | None,
 ) -> None:
     """File the records of FILE (- for standard input): JSON, NDJSON, CSV or TSV. One record becomes one drawer.
@@ -54,23 +57,38 @@ def import_(
     record with the id of a drawer replaces it; records without an id are added once, however often they are imported.
 
     A record that cannot be used is reported with its line and loses no other; the exit code is then 1.
+
+    What `export` has written as NDJSON is read back as it was, closets and vectors too.
     """
+    from ..importers.formats import Peekable
+    from ..importers.restoring import find_header
+
+    with _opened(file) as (raw, bars):
+        beginning = Peekable(raw)
+        stream = io.BufferedReader(beginning)
+        header = find_header(beginning) if form in (None, "ndjson") else None
+        if header is not None:
+            for name, value in (("wing", wing), ("room", room), ("map", mapping), ("id_prefix", id_prefix)):
+                common.require(not value, name, value, "an export is read back as it is")
+            _restore(palace, config, stream, header, bars, re_embed)
+            return
+        common.require(not re_embed, "re_embed", True, "only an export has vectors that could be left")
+        options = {
+            "form": form,
+            "wing": wing,
+            "room": room,
+            "columns": _columns(mapping),
+            "id_prefix": id_prefix,
+        }
+        _import(palace, config, stream, bars, name=file.name, **options)
+
+
+def _import(palace: Path, config: Path | None, stream: IO[bytes], bars: Steps, **options: Any) -> None:
     from ..importers.records import import_records
 
-    columns = _columns(mapping)
     shown = _BadRows()
-    with _opened(file) as (stream, bars), common.make_palace(palace, config) as opened:
-        done = import_records(
-            opened,
-            stream,
-            name=file.name,
-            form=form,
-            wing=wing,
-            room=room,
-            columns=columns,
-            id_prefix=id_prefix,
-            on_bad=shown,
-        )
+    with common.make_palace(palace, config) as opened:
+        done = import_records(opened, stream, on_bad=shown, **options)
         bars.close()
         shown.tell()
         click.echo(_sentence(done))
@@ -78,6 +96,39 @@ def import_(
             note("Updated drawers had the same ids; --id-prefix keeps files apart whose ids are alike.")
         working.finish(opened, bars)
     if done.bad_rows:
+        raise click.exceptions.Exit(FAILED)
+
+
+def _restore(
+    palace: Path, config: Path | None, stream: IO[bytes], header: Header, bars: Steps, re_embed: bool
+) -> None:
+    """Read an export back."""
+    from ..embedding import embedder_from
+    from ..importers.restoring import refuse_other_model, restore
+
+    if not palace.exists() and not re_embed:  # before it is made, and bound to a model
+        model = embedder_from(common.settings_for(palace, config).embedder).model
+        refuse_other_model(header, model, str(palace))
+    shown = _BadRows()
+    with common.make_palace(palace, config) as opened:
+        done = restore(opened, stream, vectors=not re_embed, on_bad=shown)
+        bars.close()
+        shown.tell()
+        click.echo(working.told(done.drawers))
+        if header.closets:
+            click.echo(working.told(done.closets, "Closets"))
+        if done.vectors:
+            click.echo(f"Vectors taken: {done.vectors:,}.")
+        if done.useless_vectors:
+            note(
+                f"{counted(done.useless_vectors, 'vector')} did not belong to their text; it is embedded again."
+            )
+        if done.missing:
+            note(
+                f"The file was cut off: {counted(done.missing, 'line')} that its first line promises are missing."
+            )
+        working.finish(opened, bars)
+    if done.bad_rows or done.missing:
         raise click.exceptions.Exit(FAILED)
 
 

@@ -80,7 +80,7 @@ def search(
             "source_file": list(common.stored_sources(opened, source_file)),
             "vector_disabled": words_only,
             "next": next_,
-            **_column_filters(filters),
+            **column_filters(filters),
         }
         answer = run_search(opened, parse_request(parameters, opened.settings, strict=True))
     if as_json:
@@ -91,7 +91,7 @@ def search(
     click.echo(showing.page(answer, showing.Look.of_terminal()), nl=bool(answer["results"]))
 
 
-def _column_filters(filters: tuple[str, ...]) -> dict[str, list[str]]:
+def column_filters(filters: tuple[str, ...]) -> dict[str, list[str]]:
     """The filters given as NAME=VALUE, as parameters; a name that comes twice has two values."""
     found: dict[str, list[str]] = {}
     for given in filters:

@@ -60,8 +60,8 @@ def steps() -> Iterator[Steps]:
         bars.close()
 
 
-def told(report: Report) -> str:
-    """What a write did, as a sentence about drawers."""
+def told(report: Report, what_of: str = "Drawers") -> str:
+    """What a write did, as a sentence about drawers or closets."""
     parts = [
         f"{number:,} {what}"
         for number, what in (
@@ -72,7 +72,7 @@ def told(report: Report) -> str:
         )
         if number
     ]
-    sentence = f"Drawers: {', '.join(parts) or 'none'}."
+    sentence = f"{what_of}: {', '.join(parts) or 'none'}."
     if report.replaced_characters:
         sentence += (
             f" {counted(report.replaced_characters, 'character')} that no text can hold became U+FFFD."

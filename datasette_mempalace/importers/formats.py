@@ -43,7 +43,7 @@ def read_rows(
     Raises:
         BadInput: when the file as a whole cannot be understood.
     """
-    raw = _Peekable(stream)
+    raw = Peekable(stream)
     start = raw.peek(_PEEK)
     encoding = _encoding(start)
     form = form or next((ENDINGS[end] for end in ENDINGS if name.lower().endswith(end)), None)
@@ -66,7 +66,7 @@ def read_rows(
         text.detach()  # the stream is not ours to close
 
 
-class _Peekable(io.RawIOBase):
+class Peekable(io.RawIOBase):
     """A binary stream, pipes too, whose beginning can be looked at."""
 
     def __init__(self, stream: IO[bytes]):

@@ -10,6 +10,7 @@ from typing import Any
 
 from datasette import Response
 
+from ..cells import cell, written
 from ..errors import MempalaceError
 from ..palace import Palace
 from ..registry import run
@@ -24,9 +25,6 @@ CSV_COLUMNS = (
     "score", "similarity", "distance", "effective_distance", "bm25_score", "closet_boost", "matched_via", "found_by",
     "filed_at", "authored_at", "content_date", "also_in", "url", "snippet", "text",
 )  # fmt: skip
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-# csv writes no NUL before Python 3.11. No text of a palace holds this lone surrogate, so it can stand in meanwhile.
-NUL_STAND_IN = "\udc00"
 
 
 @reading_only
@@ -97,15 +95,8 @@ def as_csv(hits: list[dict[str, Any]], heading: bool = True) -> str:
             "found_by": " ".join(hit["found_by"]),
             "also_in": " ".join(copy["drawer_id"] for copy in hit["also_in"]),
         }
-        writer.writerow([_cell(row[column]) for column in CSV_COLUMNS])
-    return out.getvalue().replace(NUL_STAND_IN, "\0")
-
-
-def _cell(value: Any) -> Any:
-    """A value that no spreadsheet runs: a text that would begin a formula gets an apostrophe before it."""
-    if not isinstance(value, str):
-        return value
-    return ("'" if value.startswith(FORMULA) else "") + value.replace("\0", NUL_STAND_IN)
+        writer.writerow([cell(row[column]) for column in CSV_COLUMNS])
+    return written(out.getvalue())
 
 
 def asked_by(request: Any, palace: Palace) -> SearchRequest:

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ...closets import closet_words
 from ...drawers import batched
 from ...embedding import unit_length
 from ...palace import Palace
 from ...schema import CLOSET_COLUMNS, DRAWER_COLUMNS
-from ...text import text_hash
-from ...vectors import Kind, as_blob
+from ...vectors import Kind, as_blob, embedded_hash
 from .hnsw_files import Vector
 from .records import Row
 from .report import SHOWN, Tally
@@ -136,7 +134,7 @@ class Store:
             connection.executemany(
                 _VECTOR.format(kind=self.kind),
                 [
-                    (ids[row[key]], as_blob(vector), _hash(self.kind, row["text"]))
+                    (ids[row[key]], as_blob(vector), embedded_hash(self.kind, row["text"]))
                     for row, vector in zip(full, unit, strict=True)
                 ],
             )
@@ -144,8 +142,3 @@ class Store:
         self.tally.vectors += len(full)
         self.tally.without_vector += len(without)
         self.tally.examples += without[: max(0, SHOWN - len(self.tally.examples))]
-
-
-def _hash(kind: Kind, text: str) -> str:
-    """The identity of what is embedded here for a text, so that it counts as embedded."""
-    return text_hash(closet_words(text) if kind == "closet" else text)

@@ -1,0 +1,177 @@
+"""The command that writes a palace out: export."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from ..errors import BadInput
+from . import common, working
+from .common import PalaceCommand, config_option, counted, note, palace_argument
+from .searching import column_filters
+
+if TYPE_CHECKING:
+    from ..exporters.readable import Readable
+    from ..exporters.selection import Selection, View
+    from ..palace import Palace
+
+FORMATS = ("ndjson", "csv", "markdown")
+ENDINGS = {".ndjson": "ndjson", ".jsonl": "ndjson", ".csv": "csv"}
+Tell = Callable[[int, int], None]
+
+
+@click.command(cls=PalaceCommand)
+@palace_argument
+@click.argument("output", type=click.Path(path_type=Path, allow_dash=True), default="-")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Format, where OUTPUT's ending does not tell it.  [default: ndjson, markdown into a folder]",
+)
+@click.option("--vectors", is_flag=True, help="With the stored vectors, so that nothing is embedded again.")
+@click.option("--query", metavar="WORDS", help="Only the hits of this search, best first.")
+@click.option("--n-results", metavar="N", help="How many of them.  [default: as many as a search can reach]")
+@click.option("--wing", multiple=True, help="Only this wing. Repeatable.")
+@click.option("--room", multiple=True, help="Only this room. Repeatable.")
+@click.option(
+    "--source-file", multiple=True, metavar="PATH", help="Only this source, by its full path. Repeatable."
+)
+@click.option("--since", metavar="DATE", help="Only filed on or after this date.")
+@click.option("--before", metavar="DATE", help="Only filed before this date.")
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Only where a column is so, as in added_by=anna or filed_at__gte=2026-03. Repeatable.",
+)
+@click.option("--force", is_flag=True, help="Replace OUTPUT where it is there already.")
+@config_option
+def export(
+    palace: Path,
+    output: Path,
+    form: str | None,
+    vectors: bool,
+    query: str | None,
+    n_results: str | None,
+    source_file: tuple[str, ...],
+    filters: tuple[str, ...],
+    force: bool,
+    config: Path | None,
+    **options: Any,
+) -> None:
+    """Write drawers of PALACE to OUTPUT (- for standard output): NDJSON, CSV, or a folder of Markdown.
+
+    \b
+      datasette mempalace export notes.db notes.ndjson --vectors
+      datasette mempalace export notes.db travel.csv --wing travel
+      datasette mempalace export notes.db notes
+
+    NDJSON is read back by `import` to an equal palace: every column, closets, and with --vectors the vectors. CSV is for
+    spreadsheets, Markdown for reading. OUTPUT appears when it is whole.
+    """
+    chosen = _form(output, form)
+    common.require(
+        not (palace.exists() and output.exists() and output.samefile(palace)),
+        "output", str(output), "it is the palace itself",
+    )  # fmt: skip
+    common.require(not vectors or chosen == "ndjson", "vectors", True, "only NDJSON has room for vectors")
+    common.require(
+        n_results is None or query is not None, "n_results", n_results, "it goes with a search: add --query"
+    )
+    with common.open_palace(palace, config) as opened, working.steps() as bars:
+        parameters = {
+            name: list(value) if isinstance(value, tuple) else value for name, value in options.items()
+        }
+        parameters |= {
+            "q": query,
+            "n_results": n_results or opened.settings.max_n_results,
+            "source_file": list(common.stored_sources(opened, source_file)),
+            **column_filters(filters),
+        }
+        selection = _selection(opened, parameters)
+        from ..exporters.selection import viewed
+
+        with viewed(opened, selection) as view:
+            said = _write(view, output, chosen, vectors, force, bars.of("Exporting"))
+        bars.close()
+        note(said)
+
+
+def _form(output: Path, form: str | None) -> str:
+    if str(output) == "-":
+        common.require(form != "markdown", "format", form, "Markdown needs a folder to be written into")
+        return form or "ndjson"
+    found = form or ENDINGS.get(output.suffix.lower())
+    if found is None and output.suffix:
+        raise BadInput(
+            f"{output} has an ending that no format has; name it with --format: {', '.join(FORMATS)}."
+        )
+    return found or "markdown"
+
+
+def _selection(palace: Palace, parameters: dict[str, Any]) -> Selection:
+    """The drawers that the options describe; a search is done here."""
+    from ..exporters.selection import Selection
+    from ..request import parse_request
+    from ..searcher import run_search
+    from .showing import remarks
+
+    asked = parse_request(parameters, palace.settings, strict=True, allow_blank=parameters["q"] is None)
+    if not asked.query:
+        return Selection(asked.scope)
+    answer = run_search(palace, asked)
+    for line in remarks(answer):
+        note(line)
+    hits = [hit["id"] for hit in answer["results"]]
+    copies = [copy["id"] for hit in answer["results"] for copy in hit["also_in"]]
+    return Selection(asked.scope, tuple(dict.fromkeys([*hits, *copies])))
+
+
+def _write(view: View, output: Path, form: str, vectors: bool, force: bool, tell: Tell) -> str:
+    """Write in the format that was chosen; returns what was done as a sentence."""
+    from ..exporters import markdown, ndjson, table
+    from ..exporters.target import new_folder
+
+    if form == "markdown":
+        with new_folder(output, force, markdown.is_export) as folder:
+            return _told(markdown.write(view, folder, tell))
+    with _stream(output, force) as out:
+        if form == "csv":
+            return _told(table.write(view, out, tell))
+        header = ndjson.write(view, out, tell, vectors)
+    return f"Exported {counted(header.drawers, 'drawer')} and {counted(header.closets, 'closet')}."
+
+
+@contextmanager
+def _stream(output: Path, force: bool) -> Iterator[IO[str]]:
+    from ..exporters.target import new_file
+
+    if str(output) != "-":
+        with new_file(output, force) as out:
+            yield out
+        return
+    out = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="", write_through=False)
+    try:
+        yield out
+        out.flush()
+    finally:
+        out.detach()
+
+
+def _told(done: Readable) -> str:
+    files = f" as {counted(done.files, 'file')}" if done.files > 1 else ""
+    changed = ""
+    if done.changed:
+        changed = f" {counted(done.changed, 'value')} with bytes that are no text, shown as U+FFFD; NDJSON keeps them."
+    return f"Exported {counted(done.drawers, 'drawer')}{files}.{changed}"
+
+
+COMMANDS = (export,)

@@ -1,0 +1,88 @@
+"""Where an export goes: a file or a folder that appears when it is whole, and never takes the place of another unasked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from ..errors import BadInput
+
+
+@contextmanager
+def new_file(target: Path, force: bool) -> Iterator[IO[str]]:
+    """A text stream into a file beside the target, which takes its place when everything was written.
+
+    Args:
+        target: the file.
+        force: whether a file that is there may be replaced.
+    Raises:
+        BadInput: when it may not, or the target is no file.
+    """
+    _refuse(target, force, may_replace=Path.is_file, what="a file")
+    real = Path(os.path.realpath(target))
+    handle, name = tempfile.mkstemp(prefix=f".{real.name[:80]}.", suffix=".part", dir=real.parent)
+    try:
+        with open(handle, "w", encoding="utf-8", newline="") as out:
+            yield out
+        os.chmod(name, _usual_mode(real))
+        os.replace(name, real)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def new_folder(target: Path, force: bool, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
+    """An empty folder beside the target, which takes its place when everything was written.
+
+    Args:
+        target: the folder; an empty one may be there.
+        force: whether another one that is there may be replaced.
+        may_replace: tells such a folder from one that holds something else.
+    Raises:
+        BadInput: when it may not, or the target is no folder.
+    """
+    empty = target.is_dir() and not any(target.iterdir())
+    _refuse(target, force or empty, lambda path: empty or may_replace(path), "a folder that was exported")
+    real = Path(os.path.realpath(target))
+    made = Path(tempfile.mkdtemp(prefix=f".{real.name[:80]}.", suffix=".part", dir=real.parent))
+    try:
+        made.chmod(0o777 & ~_umask())
+        yield made
+        if real.is_dir():
+            old = made.with_name(made.name + ".old")
+            os.rename(real, old)
+            os.rename(made, real)
+            shutil.rmtree(old)
+        else:
+            os.rename(made, real)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _refuse(target: Path, force: bool, may_replace: Callable[[Path], bool], what: str) -> None:
+    if not target.parent.is_dir():
+        raise BadInput(f"The folder {target.parent} does not exist; make it first.")
+    if not os.path.lexists(target):
+        return
+    if not force:
+        raise BadInput(f"{target} is there already; --force replaces it.")
+    if target.exists() and not may_replace(target):
+        raise BadInput(f"{target} is not {what}, so it is not replaced; choose another name.")
+
+
+def _usual_mode(target: Path) -> int:
+    """The permissions of the file that is replaced, or those of any new file."""
+    return target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask

@@ -35,6 +35,8 @@ TEST = [
     *MCP,
     "build>=1.2",
     "hypothesis>=6.100",
+    "jsonschema>=4.20",
+    "openapi-spec-validator>=0.7.1",
     "pytest>=8.2",
     "pytest-asyncio>=0.24",
     # The wheel test builds without an isolated environment, so that it needs no network.

@@ -289,9 +289,9 @@ def read_flag(name: str, parameters: Mapping[str, Any], default: bool) -> bool:
     text = _one(name, parameters)
     if text is None:
         return default
-    if text.lower() not in _FLAGS:
+    if text.lower() not in FLAGS:
         raise BadParameter(name, text, "it must be 1 or 0, true or false")
-    return _FLAGS[text.lower()]
+    return FLAGS[text.lower()]
 
 
 def _date(name: str, text: str | None) -> str | None:
@@ -310,7 +310,7 @@ def _date(name: str, text: str | None) -> str | None:
     return f"{moment.year:04d}-{moment:%m-%d %H:%M:%S}"
 
 
-_FLAGS = {
+FLAGS = {
     "1": True,
     "true": True,
     "on": True,

@@ -70,7 +70,7 @@ async def test_next_url_continues_the_ranking(served):
 
 async def test_next_link_header(served):
     response = await served.client.get(f"{PALACE}.json?q=token&n_results=5")
-    assert response.headers["link"] == f'<{response.json()["next_url"]}>; rel="next"'
+    assert response.headers["link"].startswith(f'<{response.json()["next_url"]}>; rel="next"')
 
 
 async def test_facets_can_be_left_out(served):

@@ -62,6 +62,7 @@ FACES = {
     "CSV":                      (f"{PALACE}.csv?q=lamp+keeper",                                *GUARDED),
     "CSV of all":               (f"{PALACE}.csv?q=lamp+keeper&all=1",                          *GUARDED),
     "NDJSON":                   (f"{PALACE}.ndjson?q=lamp+keeper",                             *GUARDED),
+    "OpenAPI":                  ("/-/mempalace/openapi.json", "hidden", 403, "hidden", "hidden", "hidden"),
     "agents' tool":             ("POST /-/mempalace/mcp",     "shown", 403, "hidden", "hidden", "shown"),
     "list of palaces":          ("/-/mempalace",             "linked", 403, "hidden", "hidden", "linked"),
     "front page":               ("/",                         "shown", 403, "hidden", "hidden", "shown"),

@@ -1,16 +1,19 @@
-"""What the plugin serves over HTTP: the page (`pages`), the JSON and CSV (`api`, streamed by `export`), the agents' tools (`mcp`), and the links that lead there (`menus`)."""
+"""What the plugin serves over HTTP: the page (`pages`), the JSON and CSV (`api`, streamed by `export`), the agents' tools (`mcp`), a description of the API (`openapi`), and the links that lead there (`menus`)."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from . import api, export, mcp, pages
+from . import api, export, mcp, openapi, pages
+from .links import OPENAPI
 
 _PALACE = r"^/(?P<database>[^\/\.]+)/-/mempalace"
 
 ROUTES: list[tuple[str, Any]] = [
     (r"^/-/mempalace$", pages.index_page),
     (rf"^{mcp.PATH}$", mcp.mcp_endpoint),
+    (rf"^{re.escape(OPENAPI)}$", openapi.openapi_json),
     (_PALACE + "$", pages.palace_page),
     (_PALACE + r"\.json$", api.search_json),
     (_PALACE + r"\.csv$", export.export_csv),

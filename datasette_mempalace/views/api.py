@@ -17,7 +17,9 @@ from ..registry import run
 from ..request import SearchRequest, parse_request, request_parameters
 from ..searcher import run_search
 from .access import cors_headers, palace_of, parameters_of, reading_only
-from .links import Links
+from .links import Links, openapi_path
+from .operation import Operation, described
+from .parameters import FILTERS, SEARCH
 from .snippets import plain
 
 CSV_COLUMNS = (
@@ -27,6 +29,14 @@ CSV_COLUMNS = (
 )  # fmt: skip
 
 
+@described(
+    Operation(
+        "Search a palace.",
+        "Answer",
+        (*SEARCH, FILTERS),
+        headers={"Link": "The next page (next), and this description (service-desc)."},
+    )
+)
 @reading_only
 async def search_json(request: Any, datasette: Any) -> Any:
     """The answer as JSON: `run_search`'s, with the URLs that only a server knows."""
@@ -40,7 +50,7 @@ async def search_json(request: Any, datasette: Any) -> Any:
     except MempalaceError as error:
         return Response.json(error.as_json(), status=error.status, headers=headers)
     add_urls(answer, data_links(datasette, request, database, asked, palace, ".json"))
-    return Response.json(answer, headers={**headers, **_next_header(answer)})
+    return Response.json(answer, headers={**headers, **_links(datasette, answer)})
 
 
 @reading_only
@@ -54,7 +64,7 @@ async def search_csv(request: Any, datasette: Any) -> Any:
     except MempalaceError as error:
         return Response.text(error.message + "\n", status=error.status, headers=headers)
     add_urls(answer, data_links(datasette, request, database, asked, palace, ".csv"))
-    headers |= {"Content-Disposition": attachment(f"{database}-mempalace.csv"), **_next_header(answer)}
+    headers |= {"Content-Disposition": attachment(f"{database}-mempalace.csv"), **_links(datasette, answer)}
     return Response(as_csv(answer["results"]), headers=headers, content_type="text/csv; charset=utf-8")
 
 
@@ -126,8 +136,10 @@ def data_links(
     return _AbsoluteLinks(request, datasette, database, pairs, extension)
 
 
-def _next_header(answer: dict[str, Any]) -> dict[str, str]:
-    return {"Link": f'<{answer["next_url"]}>; rel="next"'} if answer["next_url"] else {}
+def _links(datasette: Any, answer: dict[str, Any]) -> dict[str, str]:
+    """The header that leads to the next page and to the description of the API."""
+    links = [f'<{answer["next_url"]}>; rel="next"'] if answer["next_url"] else []
+    return {"Link": ", ".join([*links, f'<{openapi_path(datasette)}>; rel="service-desc"'])}
 
 
 def attachment(name: str) -> str:

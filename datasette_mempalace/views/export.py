@@ -22,6 +22,9 @@ from ..searcher import run_search
 from .access import cors_headers, palace_of, parameters_of, reading_only
 from .api import add_urls, as_csv, asked_by, attachment, data_links, search_csv
 from .links import Links
+from .operation import Operation, described
+from .parameters import FILTERS, SEARCH
+from .schemas import ref
 
 PAGE = 100
 LIMIT_HEADER = "X-Mempalace-Limit"
@@ -86,6 +89,15 @@ class Export:
         return hits
 
 
+@described(
+    Operation(
+        "Every hit of a search, a line each; the last line says whether these are all.",
+        {"description": "Lines of JSON.", "anyOf": [ref("Hit"), ref("End"), ref("Error")]},
+        (*SEARCH, FILTERS),
+        media_type=NDJSON.partition(";")[0],
+        headers={LIMIT_HEADER: "The last rank that can be reached."},
+    )
+)
 @reading_only
 async def export_ndjson(request: Any, datasette: Any) -> Any:
     """Every hit as a line of JSON, and a last line that says whether these are all."""
@@ -100,6 +112,16 @@ async def export_ndjson(request: Any, datasette: Any) -> Any:
     return _response(request, stream, {**headers, LIMIT_HEADER: str(export.limit)}, NDJSON)
 
 
+@described(
+    Operation(
+        "The hits of a search as CSV.",
+        {"type": "string"},
+        (*SEARCH, FILTERS, "all"),
+        media_type=CSV.partition(";")[0],
+        text_errors=True,
+        headers={"Content-Disposition": "A file name.", "Link": "The next page (next)."},
+    )
+)
 @reading_only
 async def export_csv(request: Any, datasette: Any) -> Any:
     """The hits as CSV: one page of them, or with `all=1` every one."""

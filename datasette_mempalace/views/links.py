@@ -15,6 +15,7 @@ from datasette.utils import tilde_encode
 from ..compat import TABLE, sql_url
 from ..request import SearchRequest
 
+OPENAPI = "/-/mempalace/openapi.json"
 Pair = tuple[str, str]
 FILTERS = ("wing", "room", "source_file")
 
@@ -22,6 +23,11 @@ FILTERS = ("wing", "room", "source_file")
 def index_path(datasette: Any) -> str:
     """The list of palaces."""
     return str(datasette.urls.path("/-/mempalace"))
+
+
+def openapi_path(datasette: Any) -> str:
+    """The description of the JSON API."""
+    return str(datasette.urls.path(OPENAPI))
 
 
 def palace_path(datasette: Any, database: str, extension: str = "") -> str:

@@ -1,0 +1,143 @@
+"""The published description of the JSON API: valid, complete, and what is answered is what it says."""
+
+import json
+import re
+from urllib.parse import urlencode
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from conftest import LONG
+from datasette_mempalace.request import PARAMETERS as SEARCH
+from datasette_mempalace.views import ROUTES
+from datasette_mempalace.views.openapi import document, path_of
+from datasette_mempalace.views.operation import operation_of
+from datasette_mempalace.views.parameters import PARAMETERS
+
+PALACE = "/palace/-/mempalace"
+DOCUMENT = "/-/mempalace/openapi.json"
+DATA = re.compile(r"\\\.(json|csv|ndjson)\$$")
+
+
+def test_the_document_is_valid():
+    OpenAPIV31SpecValidator(document(ROUTES, "http://localhost/", ["palace"])).validate()
+
+
+def test_every_route_with_data_is_described():
+    missing = [pattern for pattern, view in ROUTES if DATA.search(pattern) and operation_of(view) is None]
+    assert missing == [], "put @described(Operation(...)) on these views, see views/operation.py"
+
+
+def test_every_parameter_of_a_search_is_described():
+    described = operation_of(dict(ROUTES)[r"^/(?P<database>[^\/\.]+)/-/mempalace\.json$"]).parameters
+    assert set(described) == {*SEARCH, "filters"}
+    assert set(described) <= set(PARAMETERS)
+
+
+async def test_it_is_served_and_linked(served):
+    response = await served.client.get(DOCUMENT)
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("application/json")
+    said = response.json()
+    assert said["components"]["parameters"]["database"]["schema"]["enum"] == ["palace"]
+    assert said["servers"] == [{"url": "http://localhost"}]
+    assert (
+        f'<link rel="service-desc" type="application/json" href="{DOCUMENT}">'
+        in (await served.client.get(PALACE)).text
+    )
+    for extension in (".json", ".csv"):
+        link = (await served.client.get(f"{PALACE}{extension}?q=token")).headers["link"]
+        assert f'<{DOCUMENT}>; rel="service-desc"' in link
+        assert 'rel="next"' in link
+
+
+async def test_it_names_only_palaces_that_the_visitor_may_see(
+    make_datasette, palace_path, palace_named, as_actor
+):
+    config = {"databases": {"secret": {"allow": {"id": "root"}}}}
+    datasette = make_datasette(palace_path, palace_named("secret.db"), config=config)
+    stranger = await datasette.client.get(DOCUMENT)
+    assert "secret" not in stranger.text
+    root = (await datasette.client.get(DOCUMENT, cookies=as_actor(datasette, id="root"))).json()
+    assert root["components"]["parameters"]["database"]["schema"]["enum"] == ["palace", "secret"]
+
+
+async def test_paths_lead_to_the_routes_with_a_base_url(make_datasette, palace_path):
+    datasette = make_datasette(palace_path, settings={"base_url": "/prefix/"})
+    said = (await datasette.client.get("/-/mempalace/openapi.json")).json()
+    server = said["servers"][0]["url"]
+    assert server == "http://localhost/prefix"
+    path = next(path for path in said["paths"] if path.endswith("mempalace.json"))
+    address = (server + path).removeprefix("http://localhost/prefix").replace("{database}", "palace")
+    assert (await datasette.client.get(f"{address}?q=token")).status_code == 200
+
+
+# What is answered is what is described
+
+
+def complete(schema):
+    """A schema that allows no key but those it names: the description must not leave one out."""
+    if isinstance(schema, list):
+        return [complete(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    strict = {key: complete(value) for key, value in schema.items()}
+    return {"additionalProperties": False, **strict} if "properties" in schema else strict
+
+
+def check(path, response, said=None):
+    """Hold an answer against the document."""
+    said = said or document(ROUTES)
+    responses = said["paths"][path]["get"]["responses"]
+    assert str(response.status_code) in responses, response.text[:300]
+    content = responses[str(response.status_code)]["content"]
+    media_type = response.headers["content-type"].partition(";")[0]
+    schema = {**complete(content[media_type]["schema"]), "components": complete(said["components"])}
+    if media_type == "application/x-ndjson":
+        values = [json.loads(line) for line in response.text.splitlines()]
+    else:
+        values = [response.json() if media_type == "application/json" else response.text]
+    for value in values:
+        Draft202012Validator(schema).validate(value)
+
+
+QUERIES = [
+    {"q": "lighthouse keeper lamp", "explain": 1},
+    {"q": LONG},
+    {"q": "tokne", "wing": "acme-ap", "vector_disabled": 1},
+    {
+        "q": "token",
+        "wing": ["acme-app", "acme_app"],
+        "wing__isnull": 1,
+        "since": "2026-01-01",
+        "added_by__isnull": 1,
+    },
+    {"q": "token", "ids": "1,2,3", "max_distance": 0.8, "facets": 0, "n_results": 1, "ranking": "mempalace"},
+    {"q": "token", "n_results": 0},
+    {"wing": "x"},
+    {"q": "token", "nope__gt": 1},
+]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+@pytest.mark.parametrize("extension", [".json", ".csv", ".ndjson"])
+async def test_answers_of_a_search_are_as_described(served, extension, query):
+    response = await served.client.get(f"{PALACE}{extension}?{urlencode(query, doseq=True)}")
+    check("/{database}/-/mempalace" + extension, response)
+
+
+@pytest.mark.parametrize("database", ["nope", "palace"])
+async def test_refusals_are_as_described(make_datasette, palace_path, database):
+    datasette = make_datasette(palace_path, config={"databases": {"palace": {"allow": {"id": "root"}}}})
+    for pattern, view in ROUTES:
+        path = path_of(pattern)
+        if operation_of(view) and "{database}" in path:
+            address = path.replace("{database}", database).replace("{drawer_id}", "1")
+            response = await datasette.client.get(f"{address}?q=token")
+            assert response.status_code == (404 if database == "nope" else 403), path
+            check(path, response)
+
+
+async def test_the_document_describes_itself(served):
+    check(DOCUMENT, await served.client.get(DOCUMENT))

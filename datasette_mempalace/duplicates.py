@@ -126,7 +126,7 @@ def run_duplicates(
     Returns:
         the answer, of plain JSON types; `docs/api.md` describes its keys.
     Raises:
-        BadInput: when SQLite took longer than the setting `time_limit_ms`.
+        TookTooLong: when SQLite took longer than the setting `time_limit_ms`.
     """
     started = time.perf_counter()
     deadline = None if pairs is None else time.monotonic() + palace.settings.time_limit_ms / 1000 / 2

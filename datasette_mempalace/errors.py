@@ -86,6 +86,13 @@ class NoVector(MempalaceError):
     title = "Drawer without a vector"
 
 
+class TookTooLong(MempalaceError):
+    """The time limit was reached. The same question may be answered when there is less to do, so it is no bad request."""
+
+    status = 503
+    title = "Took too long"
+
+
 class PalaceTooNew(MempalaceError):
     """The palace was written by a newer version of this package."""
 

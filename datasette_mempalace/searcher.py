@@ -46,7 +46,7 @@ def run_search(palace: Palace, request: SearchRequest, connection: Any = None) -
     Returns:
         the answer, of plain JSON types; `docs/api.md` describes its keys. No match is an empty list.
     Raises:
-        BadInput: when the search took longer than the setting `time_limit_ms`.
+        TookTooLong: when the search took longer than the setting `time_limit_ms`.
         PalaceDamaged: when the database cannot be read as a palace.
     """
     with limited_reader(palace, connection) as reader:

@@ -117,7 +117,7 @@ def run_similar(palace: Palace, request: SimilarRequest, connection: Any = None)
     Raises:
         DrawerNotFound: when there is no such drawer.
         NoVector: when the drawer has no vector and none can be made now, or says nothing.
-        BadInput: when it took longer than the setting `time_limit_ms`.
+        TookTooLong: when it took longer than the setting `time_limit_ms`.
     """
     started = time.perf_counter()
     with limited_reader(palace, connection) as reader:

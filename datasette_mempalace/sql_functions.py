@@ -16,7 +16,7 @@ from typing import Any
 from datasette.utils.sqlite import sqlite3
 
 from . import search_table
-from .errors import BadInput, MempalaceError
+from .errors import MempalaceError, TookTooLong
 from .nearest import true_distances
 from .palace import Palace
 from .ranking import similarity
@@ -117,7 +117,7 @@ def _as_json(work: Callable[[], list[dict[str, Any]]]) -> str:
         problem: MempalaceError = error
     except sqlite3.Error as error:
         if "interrupted" in str(error):
-            problem = BadInput("mempalace_search: the time limit for SQL was reached; narrow the search.")
+            problem = TookTooLong("mempalace_search: the time limit for SQL was reached; narrow the search.")
         else:
             problem = MempalaceError(f"mempalace_search: {error}")
     except (

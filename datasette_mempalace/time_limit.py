@@ -10,7 +10,7 @@ from typing import Any
 
 from datasette.utils.sqlite import sqlite3
 
-from .errors import BadInput, PalaceDamaged
+from .errors import PalaceDamaged, TookTooLong
 from .palace import Palace
 
 PROGRESS_STEPS = 20_000
@@ -24,7 +24,7 @@ def limited_reader(palace: Palace, connection: Any = None) -> Iterator[Any]:
         palace: the palace.
         connection: an open connection, whose own time limit holds; None takes one of the palace's.
     Raises:
-        BadInput: when the time is over.
+        TookTooLong: when the time is over.
         PalaceDamaged: when the database cannot be read as a palace.
     """
     if connection is not None:
@@ -39,7 +39,7 @@ def limited_reader(palace: Palace, connection: Any = None) -> Iterator[Any]:
         except sqlite3.Error as error:
             if "interrupted" not in str(error):
                 raise PalaceDamaged(f"{Path(palace.path).name} cannot be searched: {error}.") from error
-            raise BadInput(
+            raise TookTooLong(
                 f"The search took longer than {seconds:g} seconds; narrow it by wing, room or date, "
                 "or raise the setting time_limit_ms."
             ) from error

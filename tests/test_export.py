@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from datasette_mempalace.errors import BadInput
+from datasette_mempalace.errors import TookTooLong
 from datasette_mempalace.views import export
 
 PALACE = "/palace/-/mempalace"
@@ -163,7 +163,7 @@ async def test_what_goes_wrong_on_the_way_ends_the_stream(served, small_pages, m
 
     def failing(palace, asked):
         if asked.offset == 20:
-            raise BadInput("The search took longer than it may.")
+            raise TookTooLong("The search took longer than it may.")
         return run_search(palace, asked)
 
     monkeypatch.setattr(export, "run_search", failing)

@@ -5,7 +5,7 @@ import pytest
 from building import add, find, make_palace, texts
 from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, Source, put_drawers, put_source
-from datasette_mempalace.errors import BadInput, PalaceNotFound
+from datasette_mempalace.errors import PalaceNotFound, TookTooLong
 from datasette_mempalace.searcher import run_search, search, search_memories
 from datasette_mempalace.vectors import embed_pending
 
@@ -398,7 +398,7 @@ def test_a_search_that_takes_too_long_is_told_not_waited_for(palace, monkeypatch
 
     monkeypatch.setattr(palace, "settings", Settings(time_limit_ms=50))
     monkeypatch.setattr("datasette_mempalace.searcher.count_in_scope", slow)
-    with pytest.raises(BadInput, match=r"took longer than 0\.05 seconds"):
+    with pytest.raises(TookTooLong, match=r"took longer than 0\.05 seconds"):
         find(palace, "a query that was never asked before", vector_disabled=1)
     monkeypatch.undo()
     assert find(palace, "fox")["results"]

@@ -19,7 +19,7 @@ SOURCES := datasette_mempalace scripts tests setup.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-alpha check format clean
+.PHONY: help demo test test-alpha check format reference docs clean
 
 help:
 	@echo "make demo        build a palace from Python's own documentation and serve it"
@@ -27,10 +27,12 @@ help:
 	@echo "make test-alpha  run them on Datasette $(DATASETTE_1)"
 	@echo "make check       lint, format, types and the arrows between modules"
 	@echo "make format      mend what ruff can mend"
+	@echo "make reference   make the tables of the references in docs/ anew from the code"
+	@echo "make docs        build the documentation as a site, in docs/_build/html"
 	@echo "make clean       remove the environments, the demo palace and what tools leave behind"
 
 # An environment's stamps: one for each set of extras, out of date when setup.py changes. The test set holds the demo's.
-$(VENV)/.installed-offline $(VENV)/.installed-test $(VENV)/.installed-dev: $(VENV)/.installed-%: setup.py pyproject.toml
+$(VENV)/.installed-offline $(VENV)/.installed-test $(VENV)/.installed-dev $(VENV)/.installed-docs: $(VENV)/.installed-%: setup.py pyproject.toml
 	@sh scripts/install.sh $(VENV) $* $(DATASETTE)
 	@touch $@
 
@@ -59,5 +61,12 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
+reference: $(VENV)/.installed-docs
+	$(BIN)/cog -r -I scripts --markers='<!--cog cog--> <!--end-->' docs/*.md
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 clean:
-	rm -rf .venv .venv-* demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-* demo build dist docs/_build *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -34,6 +34,7 @@ TEST = [
     *OFFLINE,
     *MCP,
     "build>=1.2",
+    "cogapp>=3.6",
     "hypothesis>=6.100",
     "jsonschema>=4.20",
     "openapi-spec-validator>=0.7.1",
@@ -48,6 +49,13 @@ DEV = [
     "import-linter>=2.15,<3",
     "mypy>=1.15,<3",
     "ruff>=0.17,<0.18",
+]
+
+DOCS = [
+    "cogapp>=3.6",
+    "furo>=2025.7.19",
+    "myst-parser>=4.0",
+    "sphinx>=8.1",
 ]
 
 setup(
@@ -94,6 +102,12 @@ setup(
         "sqlite-utils>=4.2",
         "tokenizers>=0.20",
     ],
-    extras_require={"offline": OFFLINE, "mcp": MCP, "test": TEST, "dev": [*TEST, *DEV]},
+    extras_require={
+        "offline": OFFLINE,
+        "mcp": MCP,
+        "test": TEST,
+        "dev": [*TEST, *DEV],
+        "docs": [*OFFLINE, *MCP, *DOCS],
+    },
     zip_safe=False,
 )

@@ -68,12 +68,12 @@ def mempalace_search(
 
     Args:
         palace, connection: where to search.
-        query: the words; NULL or '' gives no hits.
-        wing, room: NULL or '' for all, a name, or a JSON array of names.
-        n_results: how many hits at most, or NULL.
-        options: a JSON object with any other parameter of the HTTP API, or NULL.
+        query: the words; NULL, `''` or blank give `[]`.
+        wing, room: NULL or `''` for all; a name; a JSON array of names, where null is "none".
+        n_results: a whole number from 1 to the setting `max_n_results`; NULL or `''` for the setting `n_results`.
+        options: a JSON object with any other [parameter of the API](api.md#parameters); NULL or `''` for none.
     Returns:
-        hits, best first.
+        a JSON array of hits, best first; a JSON object where something is wrong.
     Raises:
         BadInput: for what is not allowed.
     """

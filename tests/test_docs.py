@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import textwrap
 from dataclasses import fields
@@ -12,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 from click.testing import CliRunner
+from cogapp import Cog
 from sqlite_utils.cli import cli as sqlite_utils_cli
 
 from conftest import LONG
@@ -66,6 +68,19 @@ def first_cells(text):
 def in_code(text):
     """Everything that stands in code, word by word."""
     return {word for part in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"[\w.-]+", part)}
+
+
+# What is made from the code
+
+MARKERS = "<!--cog cog--> <!--end-->"
+
+
+@pytest.mark.parametrize("name", [name for name in DOCS if "<!--cog" in DOCS[name]])
+def test_what_is_made_from_the_code_is_not_stale(name, tmp_path, capsys):
+    copy = tmp_path / name
+    shutil.copy(ROOT / "docs" / name, copy)
+    arguments = ["cog", "--check", "--diff", "-I", str(ROOT / "scripts"), f"--markers={MARKERS}", str(copy)]
+    assert Cog().main(arguments) == 0, f"run make reference: {capsys.readouterr().out}"
 
 
 # Settings

@@ -33,15 +33,22 @@ Tell = Callable[[int, int], None]
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="Format, where OUTPUT's ending does not tell it.  [default: ndjson, markdown into a folder]",
+    help="Format, where OUTPUT's ending does not tell it; a name without one is a folder of Markdown.",
 )
-@click.option("--vectors", is_flag=True, help="With the stored vectors, so that nothing is embedded again.")
-@click.option("--query", metavar="WORDS", help="Only the hits of this search, best first.")
-@click.option("--n-results", metavar="N", help="How many of them.  [default: as many as a search can reach]")
+@click.option(
+    "--vectors", is_flag=True, help="With the stored vectors (NDJSON), so that nothing is embedded again."
+)
+@click.option(
+    "--query", metavar="WORDS", help="Only the hits of this search, best first, and copies of them last."
+)
+@click.option("--n-results", metavar="N", help="How many of them.  [default: the setting max_n_results]")
 @click.option("--wing", multiple=True, help="Only this wing. Repeatable.")
 @click.option("--room", multiple=True, help="Only this room. Repeatable.")
 @click.option(
-    "--source-file", multiple=True, metavar="PATH", help="Only this source, by its full path. Repeatable."
+    "--source-file",
+    multiple=True,
+    metavar="PATH",
+    help="Only this source: its stored path, or a mined file as seen from here. Repeatable.",
 )
 @click.option("--since", metavar="DATE", help="Only filed on or after this date.")
 @click.option("--before", metavar="DATE", help="Only filed before this date.")

@@ -26,11 +26,14 @@ _OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 @click.option("--wing", multiple=True, help="Only this wing. Repeatable.")
 @click.option("--room", multiple=True, help="Only this room. Repeatable.")
 @click.option(
-    "--source-file", multiple=True, metavar="PATH", help="Only this source, by its full path. Repeatable."
+    "--source-file",
+    multiple=True,
+    metavar="PATH",
+    help="Only this source: its stored path, or a mined file as seen from here. Repeatable.",
 )
 @click.option("--since", metavar="DATE", help="Only filed on or after this date.")
 @click.option("--before", metavar="DATE", help="Only filed before this date.")
-@click.option("--n-results", metavar="N", help="How many hits.  [default: 10]")
+@click.option("--n-results", metavar="N", help="How many hits, 1 to 1,000.  [default: 10]")
 @click.option("--max-distance", metavar="D", help="Only hits within this cosine distance, 0 (no limit) to 2.")
 @click.option("--candidate-strategy", metavar="|".join(STRATEGIES), help="Where candidates come from.")
 @click.option("--ranking", metavar="|".join(RANKINGS), help="How they are ranked.")

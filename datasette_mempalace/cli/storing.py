@@ -76,6 +76,7 @@ def _embedder(name: str | None, settings: str | None) -> dict[str, Any] | None:
 @click.option("--room", help="Room to file in; else the first folder below FOLDER, or general.")
 @click.option(
     "--max-bytes",
+    metavar="N",
     type=click.IntRange(min=1),
     default=MAX_BYTES,
     show_default=True,

@@ -87,6 +87,15 @@ def prune(palace: Palace, tail: int = TAIL) -> int:
     return removed
 
 
+def start_anew(connection: Any) -> None:
+    """Let everybody who follows the log begin with the tables: for when changes are missing from it."""
+    # Two, because a reader of the last change before them would be content with the first.
+    connection.execute(
+        "insert into drawer_changes(kind, row_id, change) values ('drawer', 0, 'unknown'), ('drawer', 0, 'unknown')"
+    )
+    connection.execute("delete from drawer_changes where seq < (select max(seq) from drawer_changes)")
+
+
 def last_gap(connection: Any) -> int | None:
     """The last change before which some are missing, where somebody has taken rows out of the middle; else None."""
     query = """

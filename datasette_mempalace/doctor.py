@@ -1,216 +1,177 @@
-"""Examines a palace and mends what can be mended: full-text indexes, triggers, vectors, mirror, model, SQL table.
+"""Examines a palace and mends what can be mended.
 
 Looking changes nothing. Mending uses what commands and the keeper use; nothing here knows how a thing is stored.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from datasette.utils.sqlite import sqlite3
-
+from . import checks
+from .change_log import last_change, last_gap, prune, start_anew
+from .checks import Finding
 from .errors import MempalaceError
+from .mirror import read_position
 from .palace import Palace
-from .search_table import why_off
+from .schema import missing_triggers, restore_triggers
 from .status import palace_status
-from .vectors import KINDS, embed_pending, remove_orphans, stored_dimension
+from .vectors import KINDS, Kind, embed_pending, remove_orphans
 
-# Three by sqlite-utils for the full-text index of each table, the rest by schema.py.
-TRIGGERS = frozenset(
-    f"{kind}s_{name}"
-    for kind in KINDS
-    for name in ("ai", "ad", "au", "log_replace", "log_insert", "log_update", "log_delete")
-) | {f"{kind}_vectors_log_{name}" for kind in KINDS for name in ("insert", "update", "delete")}
+BATCH = 5_000
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What one check has found.
-
-    Attributes:
-        check: its name.
-        ok: whether all is well.
-        says: the state in a sentence.
-        help: what to do, where something is not well.
-    """
-
-    check: str
-    ok: bool
-    says: str
-    help: str | None = None
-
-
-def examine(palace: Palace) -> list[Finding]:
-    """Look at everything a palace needs.
+def examine(palace: Palace, config: Mapping[str, Any] | None = None) -> list[Finding]:
+    """Look at everything a palace needs, all of it: takes seconds in a large palace, and loads the model.
 
     Args:
         palace: the palace; nothing in it is changed.
+        config: the content of metadata.yml or datasette.yaml, for its permissions; None when there is none.
     Returns:
-        a finding for each check, always all of them.
+        a finding for each check; of a damaged file that one alone.
     """
+    with palace.reader() as connection:
+        file = checks.database_file(connection)
+    if not file.ok:
+        return [file]
     status = palace_status(palace)
     with palace.reader() as connection:
-        triggers = _triggers(connection)
-        unusable = _unusable_vectors(connection)
-        orphans = sum(
-            connection.execute(
-                f"select count(*) from {kind}_vectors where id not in (select id from {kind}s)"
-            ).fetchone()[0]
-            for kind in KINDS
-        )
+        read = _read(connection, status, None)
     return [
-        *(_full_text(palace, f"{kind}s") for kind in KINDS),
-        triggers,
-        _counted("vectors missing", status["pending_vectors"], "text has no vector", "texts have no vector"),
-        _counted(
-            "vectors unusable",
-            unusable,
-            "vector is no vector of the model",
-            "vectors are no vectors of the model",
-        ),
-        _counted("vectors orphaned", orphans, "vector has no drawer", "vectors have no drawer"),
-        _model(status),
-        _mirror(status),
-        _table(palace),
-        _log(palace),
+        file,
+        *(checks.full_text(palace, f"{kind}s") for kind in KINDS),
+        *read,
+        checks.model(status),
+        checks.same_model(palace),
+        checks.mirror(palace, status, ask=True),
+        *_around(palace, config),
     ]
 
 
-def mend(palace: Palace) -> list[str]:
-    """Mend what can be mended.
+def look_over(palace: Palace, config: Mapping[str, Any] | None, most: int) -> list[Finding]:
+    """What a server may look at while others search: bounded, nothing written, no model loaded, no mirror opened.
 
     Args:
-        palace: a palace that may be written.
+        palace: the palace.
+        config: the instance's own configuration.
+        most: how many vectors of each kind are looked at, chosen by chance.
     Returns:
-        what was done, a sentence each.
-    Raises:
-        MempalaceError: when the model or the mirror fails; what was mended before stays.
+        a finding for each check.
     """
-    done = []
-    for table in (f"{kind}s" for kind in KINDS):
-        if not _full_text(palace, table).ok:
-            with palace.writer() as connection:
-                connection.execute(f"insert into {table}_fts({table}_fts) values ('rebuild')")
-            done.append(f"The full-text index of {table} was rebuilt.")
-    with palace.writer() as connection:
-        dimension = stored_dimension(connection)
-        removed = 0
-        for kind in KINDS if dimension else ():
-            removed += connection.execute(
-                f"delete from {kind}_vectors where typeof(vector) <> 'blob' or length(vector) <> ?",
-                [4 * (dimension or 0)],
-            ).rowcount
-    removed += remove_orphans(palace)
-    if removed:
-        done.append(f"{removed:,} unusable vector{'s were' if removed != 1 else ' was'} removed.")
-    embedded = embed_pending(palace)
-    if embedded:
-        done.append(f"{embedded:,} text{'s were' if embedded != 1 else ' was'} embedded.")
-    report = palace.mirror.sync()
-    if report.skipped_reason:
-        done.append(report.skipped_reason)
-    elif report.rebuilt or report.upserted or report.deleted:
-        done.append(f"The mirror was {'filled anew' if report.rebuilt else 'brought in step'}.")
-    palace.checkpoint()
-    return done
+    status = palace_status(palace)
+    with palace.reader() as connection:
+        read = _read(connection, status, most)
+        indexes = [checks.full_text_rows(connection, f"{kind}s") for kind in KINDS]
+    return [
+        *indexes,
+        *read,
+        checks.model(status),
+        checks.mirror(palace, status, ask=False),
+        *_around(palace, config),
+    ]
 
 
-def _full_text(palace: Palace, table: str) -> Finding:
-    check, helps = f"full-text index of {table}", "run doctor with --fix to rebuild it"
-    if palace.read_only:
-        return Finding(check, True, "not checked: the palace can only be read")
-    try:
-        with palace.writer() as connection:
-            # Rank 1 holds the index against the table, not only against itself.
-            connection.execute(f"insert into {table}_fts({table}_fts, rank) values ('integrity-check', 1)")
-    except sqlite3.DatabaseError as error:
-        return Finding(check, False, f"it does not match the table: {error}", helps)
-    return Finding(check, True, "it matches the table")
+def _read(connection: Any, status: Mapping[str, Any], most: int | None) -> list[Finding]:
+    bad = [checks.bad_vectors(connection, kind, most) for kind in KINDS]
+    looked_at = "" if most is None else f" of up to {most:,} of each kind, chosen by chance"
+    return [
+        checks.triggers(connection),
+        checks.change_log(connection, read_position(connection)),
+        checks.vectors_missing(status["pending_vectors"]),
+        checks.vectors_unusable(bad, looked_at),
+        checks.vectors_stale(bad, looked_at),
+        checks.vectors_orphaned(connection),
+    ]
 
 
-def _triggers(connection: Any) -> Finding:
-    found = {row[0] for row in connection.execute("select name from sqlite_master where type = 'trigger'")}
-    missing = sorted(TRIGGERS - found)
-    if not missing:
-        return Finding("triggers", True, "all are there")
-    return Finding(
-        "triggers",
-        False,
-        f"missing: {', '.join(missing)}",
-        "a tool has taken them away, as sqlite-utils transform does; export the drawers and import them into a new palace",
-    )
+def _around(palace: Palace, config: Mapping[str, Any] | None) -> list[Finding]:
+    return [
+        checks.permissions(config, Path(palace.path).stem),
+        checks.table_in_sql(palace),
+        checks.write_ahead_log(palace),
+    ]
 
 
-def _unusable_vectors(connection: Any) -> int:
-    dimension = stored_dimension(connection)
-    if dimension is None:
-        return 0
-    return sum(
-        connection.execute(
-            f"select count(*) from {kind}_vectors where typeof(vector) <> 'blob' or length(vector) <> ?",
-            [4 * dimension],
-        ).fetchone()[0]
-        for kind in KINDS
-    )
-
-
-def _counted(check: str, count: int, one: str, many: str) -> Finding:
-    if not count:
-        return Finding(check, True, "none")
-    return Finding(check, False, f"{count:,} {one if count == 1 else many}", "run doctor with --fix, or sync")
-
-
-def _model(status: dict[str, Any]) -> Finding:
-    embedder = status["embedder"]
-    if embedder["available"]:
-        return Finding("embedding model", True, f"{embedder['model']} can be used")
-    return Finding("embedding model", False, f"{embedder['model']} cannot be used", embedder["reason"])
-
-
-def _mirror(status: dict[str, Any]) -> Finding:
-    mirror = status["mirror"]
-    if mirror["state"] == "in step":
-        return Finding("mirror", True, "in step")
-    helps = "run doctor with --fix, or sync; a running server does it by itself"
-    return Finding("mirror", False, f"{mirror['state']}: {mirror['reason']}", helps)
-
-
-def _table(palace: Palace) -> Finding:
-    reason = why_off(palace.settings)
-    if reason is None:
-        return Finding("table in SQL", True, "mempalace_search can be used as a table")
-    says = f"mempalace_search is no table, because {reason}"
-    # Switched off on purpose is well; and the function does everything, so that nothing has to be mended.
-    return Finding(
-        "table in SQL",
-        not palace.settings.table_function,
-        says,
-        "use the function mempalace_search() instead",
-    )
-
-
-def _log(palace: Palace) -> Finding:
-    log = Path(palace.path + "-wal")
-    size = log.stat().st_size if log.exists() else 0
-    if not size:
-        return Finding("write-ahead log", True, "empty: the file alone is the whole palace")
-    return Finding(
-        "write-ahead log",
-        True,
-        f"{size:,} bytes are in {log.name}: copy both files, or run doctor with --fix first",
-    )
-
-
-def is_well(findings: list[Finding]) -> bool:
+def is_well(findings: Sequence[Finding]) -> bool:
     """Whether every check was passed."""
     return all(finding.ok for finding in findings)
 
 
 def attempt(palace: Palace) -> tuple[list[str], str | None]:
     """`mend`, with what went wrong as a sentence in place of an exception."""
+    done: list[str] = []
     try:
-        return mend(palace), None
+        mend(palace, done)
     except MempalaceError as error:
-        return [], error.message
+        return done, error.message
+    return done, None
+
+
+def mend(palace: Palace, done: list[str] | None = None) -> list[str]:
+    """Mend what can be mended.
+
+    Args:
+        palace: a palace that may be written.
+        done: where each step is told as soon as it is done.
+    Returns:
+        what was done, a sentence each.
+    Raises:
+        MempalaceError: when the model or the mirror fails; what was mended before stays.
+    """
+    done = [] if done is None else done
+    _mend_triggers_and_log(palace, done)
+    for table in (f"{kind}s" for kind in KINDS):
+        if not checks.full_text(palace, table).ok:
+            with palace.writer() as connection:
+                connection.execute(f"insert into {table}_fts({table}_fts) values ('rebuild')")
+            done.append(f"The full-text index of {table} was rebuilt.")
+    removed = sum(_remove_bad_vectors(palace, kind) for kind in KINDS) + remove_orphans(palace)
+    if removed:
+        done.append(f"{removed:,} unusable vector{'s were' if removed != 1 else ' was'} removed.")
+    embedded = embed_pending(palace)
+    if embedded:
+        done.append(f"{embedded:,} text{'s were' if embedded != 1 else ' was'} embedded.")
+    _mend_mirror(palace, done)
+    prune(palace)
+    palace.checkpoint()
+    return done
+
+
+def _mend_triggers_and_log(palace: Palace, done: list[str]) -> None:
+    """Bring missing triggers back. What was not logged meanwhile is not known: whoever follows the log starts over."""
+    with palace.reader() as connection:
+        missing = missing_triggers(connection)
+        broken = last_gap(connection) is not None or read_position(connection) > last_change(connection)
+    if missing:
+        with palace.writer() as connection:
+            restore_triggers(connection)
+        done.append(f"{len(missing):,} trigger{'s were' if len(missing) != 1 else ' was'} made again.")
+    if missing or broken:
+        with palace.writer() as connection:
+            start_anew(connection)
+        done.append("The change log was begun anew.")
+
+
+def _remove_bad_vectors(palace: Palace, kind: Kind) -> int:
+    with palace.reader() as connection:
+        bad = checks.bad_vectors(connection, kind)
+    ids = [*bad.unusable, *bad.stale]
+    for start in range(0, len(ids), BATCH):
+        with palace.writer() as connection:
+            connection.execute(
+                f"delete from {kind}_vectors where id in (select value from json_each(?))",
+                [json.dumps(ids[start : start + BATCH])],
+            )
+    return len(ids)
+
+
+def _mend_mirror(palace: Palace, done: list[str]) -> None:
+    report = palace.mirror.sync()
+    if report.skipped_reason is None and not palace.mirror.holds_its_vectors():
+        report = palace.mirror.rebuild()
+    if report.skipped_reason:
+        done.append(report.skipped_reason)
+    elif report.rebuilt or report.upserted or report.deleted:
+        done.append(f"The mirror was {'filled anew' if report.rebuilt else 'brought in step'}.")

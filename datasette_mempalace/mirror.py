@@ -180,6 +180,11 @@ class Mirror:
         ids, distances = (answer["ids"] or [[]]), (answer["distances"] or [[]])
         return [(int(key), float(distance)) for key, distance in zip(ids[0], distances[0], strict=True)]
 
+    def holds_its_vectors(self) -> bool:
+        """Whether the open mirror holds what it should, by its count and by asking for some of its own vectors."""
+        with self._lock:
+            return self.position >= 0 and self._holds_its_vectors()
+
     def close(self) -> None:
         """Close Chroma and give the lock back."""
         with self._lock:

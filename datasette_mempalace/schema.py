@@ -27,6 +27,14 @@ INNER_TABLES = (
     "sqlite_sequence",
 )  # fmt: skip
 
+# Three by sqlite-utils for the full-text index of each table, the rest made below.
+FULL_TEXT_TRIGGERS = ("ai", "ad", "au")
+TRIGGERS = frozenset(
+    f"{kind}s_{name}"
+    for kind in ("drawer", "closet")
+    for name in (*FULL_TEXT_TRIGGERS, "log_replace", "log_insert", "log_update", "log_delete")
+) | {f"{kind}_vectors_log_{name}" for kind in ("drawer", "closet") for name in ("insert", "update", "delete")}
+
 migrations = Migrations(MIGRATIONS)
 
 
@@ -188,6 +196,29 @@ def attach_terms(connection: Any) -> None:
     )
     if query_only:
         connection.execute("pragma query_only = on")
+
+
+def missing_triggers(connection: Any) -> list[str]:
+    """The triggers that a palace should have and has not, by name."""
+    found = {row[0] for row in connection.execute("select name from sqlite_master where type = 'trigger'")}
+    return sorted(TRIGGERS - found)
+
+
+def restore_triggers(connection: Any) -> None:
+    """Make the triggers again that are missing, and full-text indexes with them.
+
+    Args:
+        connection: an open connection in a transaction.
+    """
+    missing = set(missing_triggers(connection))
+    db = sqlite_utils.Database(connection, recursive_triggers=True)
+    for kind in ("drawer", "closet"):
+        if missing & {f"{kind}s_{name}" for name in FULL_TEXT_TRIGGERS}:
+            db.table(f"{kind}s").disable_fts()
+            db.table(f"{kind}s").enable_fts(["text"], create_triggers=True, tokenize=TOKENIZE)
+        for statement in _triggers(kind):
+            if statement.split()[2] in missing:
+                connection.execute(statement)
 
 
 def get_setting(connection: Any, key: str) -> str | None:

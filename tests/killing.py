@@ -53,9 +53,9 @@ class World:
         self.acknowledged = {}  # drawer_id to text: what a writer was told is stored
         self.records = {}  # drawer_id to text: what the file of records says last
         self.serial = 0
-        self.seconds = {"mine": 6.0, "import": 6.0, "sync": 4.0, "server": 4.0}
-        self.edit_notes()
         self.run("init")
+        self.seconds = {what: self._time(what) for what in ("mine", "import", "sync")}
+        self.seconds["server"] = self.seconds["sync"]
 
     # What the processes do
 
@@ -130,6 +130,13 @@ class World:
 
     # Kills
 
+    def _time(self, what):
+        """How long a command takes here that nobody kills."""
+        arguments = self._arguments(what)
+        started = time.monotonic()
+        self.run(arguments[0], *arguments[2:])
+        return time.monotonic() - started
+
     def kill_in(self, what):
         """Start a process, kill it and all its children at a random moment.
 
@@ -145,7 +152,7 @@ class World:
         process = self._start(["mempalace", *arguments])
         started = time.monotonic()
         try:
-            process.wait(self.random.uniform(0.3, self.seconds[what]))
+            process.wait(self.random.uniform(0.1, 1.1) * self.seconds[what])
         except subprocess.TimeoutExpired:
             self._see()
             self._kill(process)
@@ -175,7 +182,7 @@ class World:
             [str(self.palace), "-p", str(port), "-m" if not IS_ONE else "-c", str(self.config)]
         )
         self._wait_for(f"{url}/palace/-/mempalace.json?q=lamp", process)
-        deadline = time.monotonic() + self.random.uniform(0.1, self.seconds["server"])
+        deadline = time.monotonic() + self.random.uniform(0.1, 1.1) * self.seconds["server"]
         with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
             while time.monotonic() < deadline:
                 self.post(url) if IS_ONE and self.random.random() < 0.5 else self.insert(connection)

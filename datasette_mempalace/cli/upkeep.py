@@ -1,16 +1,19 @@
-"""The commands that look after a palace: sync, status."""
+"""The commands that look after a palace: sync, status, doctor."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import common, working
 from .common import PalaceCommand, config_option, counted, harmless, palace_argument
+
+if TYPE_CHECKING:
+    from ..checks import Finding
 
 
 @click.command(cls=PalaceCommand)
@@ -88,15 +91,15 @@ def _sentences(found: dict[str, Any]) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @config_option
 def doctor(palace: Path, fix: bool, as_json: bool, config: Path | None) -> None:
-    """Examine PALACE: full-text indexes, triggers, vectors, model, mirror, the table in SQL.
+    """Examine PALACE: the file, full-text indexes, triggers, change log, vectors, model, mirror, permissions.
 
-    Exits with 1 when something is not well.
+    With --config, the permissions of that file are examined, too. Exits with 1 when something is not well.
     """
     from .. import doctor as doctors
 
     with common.open_palace(palace, config) as opened:
         done, problem = doctors.attempt(opened) if fix else ([], None)
-        findings = doctors.examine(opened)
+        findings = doctors.examine(opened, common.read_config(config) if config else None)
     if as_json:
         found = {"well": doctors.is_well(findings), "done": done, "problem": problem}
         click.echo(json.dumps({**found, "findings": [asdict(finding) for finding in findings]}, indent=2))
@@ -106,12 +109,15 @@ def doctor(palace: Path, fix: bool, as_json: bool, config: Path | None) -> None:
         if problem:
             common.note(problem)
         for finding in findings:
-            helps = f"; {finding.help}" if finding.help and not finding.ok else ""
-            click.echo(
-                harmless(f"{'well  ' if finding.ok else 'NOT OK'}  {finding.check}: {finding.says}{helps}")
-            )
+            click.echo(harmless(_line(finding)))
     if problem or not doctors.is_well(findings):
         raise SystemExit(1)
+
+
+def _line(finding: Finding) -> str:
+    cause = f" ({finding.cause})" if finding.cause else ""
+    helps = f"; {finding.help}" if finding.help and not finding.ok else ""
+    return f"{'well  ' if finding.ok else 'NOT OK'}  {finding.check}: {finding.says}{cause}{helps}"
 
 
 COMMANDS = (sync, status, doctor)

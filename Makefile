@@ -6,10 +6,11 @@
 #   PYTHON=python3.12      the Python to make the environment with
 #   DATASETTE=1.0a41       another version of Datasette, in an environment of its own
 #   PORT=9000 HOST=0.0.0.0 where make demo serves
+#   KILLS=100              processes to kill in tests/test_kills.py, with SEED=... as an earlier run did
 #   ARGS="-k ranking"      further arguments for pytest
 
 SHELL := /bin/sh
-export PYTHON
+export PYTHON KILLS SEED
 DATASETTE ?=
 DATASETTE_1 := 1.0a41
 VENV := .venv$(addprefix -,$(DATASETTE))

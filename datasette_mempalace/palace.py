@@ -52,6 +52,7 @@ class Palace:
         self._writer: Any = None
         self._closed = False
         self._may_create = False
+        self._immutable = False
         self.word_counts = WordCounts()
         self._embedder: Embedder | None = None
         self._mirror: Mirror | None = None
@@ -59,7 +60,12 @@ class Palace:
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], settings: Settings | None = None, *, read_only: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        settings: Settings | None = None,
+        *,
+        read_only: bool = False,
+        immutable: bool = False,
     ) -> Palace:
         """Open a palace that exists, migrating an older one.
 
@@ -67,6 +73,8 @@ class Palace:
             path: the database file.
             settings: the settings, or None for the defaults.
             read_only: whether to write nothing, not even migrations.
+            immutable: whether to read the file alone, as Datasette does with -i: nothing is made beside it, its
+                write-ahead log is not read, and nobody may write it meanwhile.
         Raises:
             PalaceNotFound: when there is no such file, or it is not a palace.
             PalaceTooNew: when a newer version of this package wrote it.
@@ -75,8 +83,10 @@ class Palace:
         if not file.is_file():
             what = "is a folder, not a palace database" if file.is_dir() else "does not exist"
             raise PalaceNotFound(f"{file} {what}; make a palace with: datasette mempalace init {file}")
-        read_only = read_only or not os.access(file, os.W_OK) or not os.access(file.resolve().parent, os.W_OK)
+        writable = os.access(file, os.W_OK) and os.access(file.resolve().parent, os.W_OK)
+        read_only = read_only or immutable or not writable
         palace = cls(str(file), settings or Settings(), read_only)
+        palace._immutable = immutable
         try:
             with palace.reader() as connection:
                 if not schema.is_palace(connection):
@@ -272,7 +282,8 @@ class Palace:
         )
 
     def _connect_reader(self) -> Any:
-        for options in ("mode=ro", "mode=ro&immutable=1"):
+        alone = "mode=ro&immutable=1"
+        for options in (alone,) if self._immutable else ("mode=ro", alone):
             connection = self._connect(options)
             try:
                 connection.execute("select 1 from sqlite_master limit 1").fetchone()

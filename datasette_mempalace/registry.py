@@ -46,7 +46,7 @@ class Registry:
         self._not_palaces: dict[str, float] = {}
         self._closed = False
 
-    def palace(self, path: str, settings: Settings, read_only: bool) -> Palace:
+    def palace(self, path: str, settings: Settings, immutable: bool) -> Palace:
         """The palace in a file, opened when it is asked for first.
 
         Raises:
@@ -57,7 +57,7 @@ class Registry:
             if self._closed:
                 raise MempalaceError("This Datasette is shutting down; start it again to search.")
             if key not in self._palaces:
-                self._palaces[key] = Palace.open(key, settings, read_only=read_only)
+                self._palaces[key] = Palace.open(key, settings, immutable=immutable)
             return self._palaces[key]
 
     def opened(self) -> list[Palace]:
@@ -202,4 +202,4 @@ async def run(datasette: Any, function: Callable[P, T], /, *args: P.args, **kwar
 def _open(datasette: Any, database: str) -> Palace:
     db = datasette.databases[database]
     settings = settings_of(datasette, database)
-    return registry_of(datasette).palace(db.path, settings, read_only=not db.is_mutable)
+    return registry_of(datasette).palace(db.path, settings, immutable=not db.is_mutable)

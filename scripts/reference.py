@@ -20,6 +20,13 @@ import click
 from datasette_mempalace import search_table, sql_functions
 from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.config import SETTINGS, Settings
+from datasette_mempalace.request import FLAGS, MAX_ID
+from datasette_mempalace.request import PARAMETERS as SEARCH
+from datasette_mempalace.views import ROUTES
+from datasette_mempalace.views.openapi import path_of
+from datasette_mempalace.views.operation import operation_of
+from datasette_mempalace.views.parameters import PARAMETERS
+from datasette_mempalace.views.schemas import SCHEMAS
 
 NOT_THE_CALLERS = ("palace", "connection")
 EVERYWHERE = ("--config", "--help")
@@ -70,6 +77,41 @@ def options(name: str) -> str:
     if not own:
         return usage
     return usage + "\n" + table(("option", ""), ((_option(option, context), _help(option)) for option in own))
+
+
+def routes() -> str:
+    """Every path that the plugin serves."""
+    rows = []
+    for pattern, view in ROUTES:
+        operation = operation_of(view)
+        says = operation.summary if operation else (inspect.getdoc(view) or "").partition(".\n")[0]
+        rows.append((f"`{path_of(pattern)}`", _begun_small(_one_line(says))))
+    return table(("path", ""), rows)
+
+
+def parameters() -> str:
+    """The parameters of a search."""
+    return table(
+        ("name", "type", "default", ""),
+        (
+            (
+                f"`{name}`",
+                _type(PARAMETERS[name]["schema"]),
+                _parameter_default(PARAMETERS[name]),
+                _begun_small(PARAMETERS[name]["description"]),
+            )
+            for name in SEARCH
+        ),
+    )
+
+
+def keys(name: str) -> str:
+    """The keys of a JSON object of the API."""
+    properties = SCHEMAS[name]["properties"]
+    return table(
+        ("key", "type", ""),
+        ((f"`{key}`", _type(schema), schema["description"]) for key, schema in properties.items()),
+    )
 
 
 def functions() -> str:
@@ -167,7 +209,49 @@ def _help(option: click.Option) -> str:
     if isinstance(option.default, int) and not option.is_flag:
         default = f"{option.default:,}"
     text = text.removesuffix(".") + (f"; {default} by default" if default else "")
-    return text[:1].lower() + text[1:]
+    return _begun_small(text)
+
+
+def _parameter_default(parameter: dict[str, Any]) -> str:
+    if parameter.get("required"):
+        return "required"
+    default = parameter["schema"].get("default")
+    return "" if default is None else f"`{default}`"
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """What values a JSON Schema allows, in a few words."""
+    if "anyOf" in schema and "type" not in schema:
+        return " or ".join(_type(part) for part in schema["anyOf"])
+    if "const" in schema:
+        return f"`{json.dumps(schema['const'])}`".replace('"', "")
+    if set(schema.get("enum", ())) == set(FLAGS):
+        return "flag"
+    if "enum" in schema:
+        return " or ".join(f"`{value}`" for value in schema["enum"])
+    if "$ref" in schema:
+        return schema["$ref"].rpartition("/")[2].lower()
+    if schema["type"] == "array":
+        return f"list: {_type(schema['items'])}"
+    if any("format" in part for part in schema.get("anyOf", ())):
+        return "date or time"
+    name = {"string": "text", "integer": "whole number", "boolean": "true or false"}.get(
+        schema["type"], schema["type"]
+    )
+    return name + _limits(schema)
+
+
+def _limits(schema: dict[str, Any]) -> str:
+    for low, high, unit in (("minimum", "maximum", ""), ("minLength", "maxLength", " characters")):
+        if low in schema and high in schema:
+            if abs(schema[high]) >= MAX_ID:
+                return ""
+            return f", {schema[low]:,} to {schema[high]:,}{unit}"
+    return ""
+
+
+def _begun_small(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:].removesuffix(".")
 
 
 def _default(value: Any) -> str:
@@ -181,7 +265,7 @@ def _default(value: Any) -> str:
 def _first(text: str | None) -> str:
     """The first sentence, as it would stand in a table."""
     sentence = re.split(r"(?<=[.:;]) |\n\n", re.sub(r"(?<!\n)\n(?!\n)", " ", (text or "").strip()))[0]
-    return _one_line(sentence)[:1].lower() + _one_line(sentence)[1:].rstrip(".:;")
+    return _begun_small(_one_line(sentence)).rstrip(":;")
 
 
 def _one_line(text: str) -> str:

@@ -22,7 +22,9 @@ from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.config import Settings, read_settings
 from datasette_mempalace.request import PARAMETERS
 from datasette_mempalace.sql_functions import register as register_functions
+from datasette_mempalace.views import ROUTES
 from datasette_mempalace.views.api import CSV_COLUMNS
+from datasette_mempalace.views.openapi import path_of
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -157,6 +159,11 @@ async def test_every_key_of_an_answer_is_described(answers):
     for answer in answers:
         assert keys_in(answer, "results", "did_you_mean") <= in_code(described)
     assert first_cells(described) == set().union(*answers)
+
+
+def test_every_route_is_described():
+    described = first_cells(section("api.md", "# JSON and CSV"))
+    assert {path_of(pattern) for pattern, _ in ROUTES} <= described
 
 
 async def test_every_key_of_a_hit_is_described(answers):

@@ -29,7 +29,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 async def mcp_endpoint(scope: Any, receive: Any, send: Any, request: Any, datasette: Any) -> Any:
-    """Answer one message of the protocol, as the visitor may see it."""
+    """The agents' tools, by the Model Context Protocol: one message is answered, as the visitor may see it."""
     headers = _cors_headers(datasette)
     if request.method == "OPTIONS" and datasette.cors:
         return Response.text("ok", headers=headers)

@@ -24,7 +24,11 @@ from .schemas import SCHEMAS, ref
 _GROUP = re.compile(r"\(\?P<(\w+)>[^)]*\)")
 
 
-@described(Operation("This document.", {"type": "object", "required": ["openapi", "paths"]}))
+@described(
+    Operation(
+        "The API described in OpenAPI: this document.", {"type": "object", "required": ["openapi", "paths"]}
+    )
+)
 @reading_only
 async def openapi_json(request: Any, datasette: Any) -> Any:
     """The document, for whoever may see the instance or a palace."""

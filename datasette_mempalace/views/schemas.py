@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import RANKINGS, STRATEGIES
+from .meanings import MEANINGS
 
 Schema = dict[str, Any]
 
@@ -208,3 +209,8 @@ SCHEMAS: dict[str, Schema] = {
         message=TEXT,
     ),
 }
+
+for _name, _keys in MEANINGS.items():
+    for _key, _meaning in _keys.items():
+        _properties = SCHEMAS[_name]["properties"]
+        _properties[_key] = {**_properties[_key], "description": _meaning}

@@ -16,7 +16,7 @@ DATASETTE_1 := 1.0a41
 VENV := .venv$(addprefix -,$(DATASETTE))
 BIN := $(VENV)/bin
 DEMO := demo/palace.db
-SOURCES := datasette_mempalace scripts tests setup.py
+SOURCES := datasette_mempalace scripts tests docs setup.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -58,7 +58,7 @@ def settings() -> str:
 def commands() -> str:
     """Every command and its first sentence."""
     return table(
-        ("command", "does"),
+        ("command", ""),
         ((f"[`{name}`](#{name})", _first(command.help)) for name, command in mempalace.commands.items()),
     )
 

@@ -306,13 +306,37 @@ def run_line(line):
     return done.output
 
 
-def test_quickstart_and_the_python_example(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    said = [
+def run_blocks(name, heading=None):
+    """Run the bash blocks of a document; what our own commands say, a line's answer each."""
+    text = section(name, heading) if heading else DOCS[name]
+    return [
         run_line(line)
-        for code in re.findall(r"```bash\n(.*?)```", section("README.md", "## Quickstart"), re.DOTALL)
+        for code in re.findall(r"```bash\n(.*?)```", text, re.DOTALL)
         for line in code.splitlines()
     ]
+
+
+def test_the_tutorial(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [line for line in command_lines("tutorial.md") if not line.startswith("datasette home.db")]
+    said = dict(
+        zip(lines, [text for text in run_blocks("tutorial.md") if isinstance(text, str)], strict=True)
+    )
+    tool_hut, boiler, pets, spare_key = (said[line] for line in lines if " search " in line)
+    assert tool_hut.index("third flower pot") < tool_hut.index("boiler")
+    assert "serviced every October" in boiler
+    assert "flower pot" not in boiler
+    assert pets.index("feed the cat") < pets.index("boiler")
+    assert "inside the well" in spare_key
+    assert "flower pot" not in spare_key
+    assert "feed the cat" in "".join(path.read_text() for path in Path("home-as-markdown").rglob("*.md"))
+    assert "Vectors taken" in said[lines[-1]]
+    assert "Embedded" not in said[lines[-1]]
+
+
+def test_quickstart_and_the_python_example(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    said = run_blocks("README.md", "## Quickstart")
     assert any(isinstance(text, str) and "flower pot" in text for text in said)
     examples = blocks("python")
     assert examples
@@ -355,6 +379,12 @@ def test_every_table_and_column_is_named(palace_path):
         if not re.search(r"_fts|^_", table):
             assert {row[1] for row in connection.execute(f"pragma table_info({table})")} <= named, table
     connection.close()
+
+
+def test_every_page_is_in_the_site():
+    trees = "".join(re.findall(r"```{toctree}\n(.*?)```", DOCS["index.md"], re.DOTALL))
+    pages = {f"{entry}.md" for entry in re.findall(r"^([\w-]+)$", trees, re.MULTILINE)}
+    assert DOCS.keys() - {"README.md", "index.md"} == pages, "put it into a toctree of docs/index.md"
 
 
 def anchors(text):

@@ -228,13 +228,9 @@ def mirror(palace: Palace, status: Mapping[str, Any], ask: bool) -> Finding:
     """
     state = status["mirror"]
     if state["state"] != "in step":
-        return Finding(
-            "mirror",
-            False,
-            f"{state['state']}",
-            f"{FIX}; a running server does it by itself",
-            state["reason"],
-        )
+        says = "there is none yet" if state["state"] == "none" else "it is behind the palace"
+        helps = f"{FIX}; a running server does it by itself within seconds"
+        return Finding("mirror", False, says, helps, state["reason"])
     mirror = palace.mirror
     try:
         if ask and not palace.read_only:

@@ -48,6 +48,19 @@ async def may_view_instance(datasette: Any, actor: dict[str, Any] | None) -> boo
     return bool((await datasette.check_visibility(actor, permissions=["view-instance"]))[0])
 
 
+async def may_debug(datasette: Any, actor: dict[str, Any] | None) -> bool:
+    """Whether an actor may see what is for keeping the instance, as root may unless it is configured otherwise."""
+    if IS_ONE:
+        return bool(await datasette.allowed(action="debug-menu", actor=actor))
+    return bool(await datasette.permission_allowed(actor, "debug-menu", default=False))
+
+
+def configuration(datasette: Any) -> dict[str, Any]:
+    """The configuration that permissions are read from: datasette.yaml on 1.0, metadata on 0.65."""
+    found: dict[str, Any] = datasette.config if IS_ONE else datasette._metadata_local
+    return found or {}
+
+
 async def may_run_sql(datasette: Any, actor: dict[str, Any] | None, database: str) -> bool:
     """Whether an actor who may see the database may also write SQL of their own there."""
     if IS_ONE:

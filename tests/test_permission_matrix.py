@@ -62,6 +62,8 @@ FACES = {
     "CSV":                      (f"{PALACE}.csv?q=lamp+keeper",                                *GUARDED),
     "CSV of all":               (f"{PALACE}.csv?q=lamp+keeper&all=1",                          *GUARDED),
     "NDJSON":                   (f"{PALACE}.ndjson?q=lamp+keeper",                             *GUARDED),
+    "status":                   (f"{PALACE}/status?doctor=1",               "linked", 403, 403, 403, "linked"),
+    "status JSON":              (f"{PALACE}/status.json?doctor=1",          "linked", 403, 403, 403, "linked"),
     "OpenAPI":                  ("/-/mempalace/openapi.json", "hidden", 403, "hidden", "hidden", "hidden"),
     "agents' tool":             ("POST /-/mempalace/mcp",     "shown", 403, "hidden", "hidden", "shown"),
     "list of palaces":          ("/-/mempalace",             "linked", 403, "hidden", "hidden", "linked"),

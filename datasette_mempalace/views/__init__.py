@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from . import api, export, mcp, openapi, pages
+from . import api, export, mcp, openapi, pages, status
 from .links import OPENAPI
 
 _PALACE = r"^/(?P<database>[^\/\.]+)/-/mempalace"
@@ -16,6 +16,8 @@ ROUTES: list[tuple[str, Any]] = [
     (rf"^{re.escape(OPENAPI)}$", openapi.openapi_json),
     (_PALACE + "$", pages.palace_page),
     (_PALACE + r"\.json$", api.search_json),
+    (_PALACE + "/status$", status.status_page),
+    (_PALACE + r"/status\.json$", status.status_json),
     (_PALACE + r"\.csv$", export.export_csv),
     (_PALACE + r"\.ndjson$", export.export_ndjson),
 ]

@@ -96,6 +96,7 @@ _DESCRIBED = (
         },
         style="form", explode=True, examples={"author": {"value": {"added_by__exact": "anna"}}},
     ),
+    _flag("doctor", "Whether the palace is examined.", False),
     _flag("all", "Whether every hit is streamed rather than one page of them.", False),
 )  # fmt: skip
 PARAMETERS: dict[str, Schema] = {parameter["name"]: parameter for parameter in _DESCRIBED}

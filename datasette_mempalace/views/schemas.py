@@ -72,6 +72,8 @@ FACET = items(
     )
 )
 
+COUNTED = ("drawers", "closets", "wings", "rooms", "sources", "vectors", "pending_vectors", "changes")
+
 SCHEMAS: dict[str, Schema] = {
     "Error": record(
         "What was wrong, what is allowed, what to do.",
@@ -80,6 +82,46 @@ SCHEMAS: dict[str, Schema] = {
         errors=items(TEXT),
         status=INTEGER,
         title=TEXT,
+    ),
+    "Status": record(
+        "What a palace holds and whether all is well; what names files and hosts is null for most visitors.",
+        ok={"const": True},
+        database=TEXT,
+        url=URL,
+        path=NULLABLE_TEXT,
+        read_only=FLAG,
+        schema_version=TEXT,
+        **dict.fromkeys(COUNTED, COUNT),
+        first_filed=NULLABLE_TEXT,
+        last_filed=NULLABLE_TEXT,
+        embedder=record(
+            "The embedding model.",
+            model=NULLABLE_TEXT,
+            dimension=NULLABLE_COUNT,
+            available=FLAG,
+            reason=NULLABLE_TEXT,
+        ),
+        mirror=record(
+            "The Chroma mirror.",
+            state={"enum": ["in step", "behind", "none"]},
+            position=INTEGER,
+            path=NULLABLE_TEXT,
+            reason=NULLABLE_TEXT,
+        ),
+        table_function=record("The table in SQL.", available=FLAG, reason=NULLABLE_TEXT),
+        well=nullable(FLAG),
+        findings=nullable(
+            items(
+                record(
+                    "What one check has found.",
+                    check=TEXT,
+                    ok=FLAG,
+                    says=TEXT,
+                    help=NULLABLE_TEXT,
+                    cause=NULLABLE_TEXT,
+                )
+            )
+        ),
     ),
     "Place": record("Which drawer it is and where it lies.", **PLACE, url=URL),
     "Hit": record(

@@ -59,7 +59,7 @@ _examinations = Examinations()
 
 @page_of_palace
 async def status_page(datasette: Any, request: Any, palace: Palace, context: dict[str, Any]) -> Any:
-    """The state as a page."""
+    """What a palace holds and whether it can be searched by meaning, as a page."""
     database = context["database"]
     report = await _report(datasette, request, database, palace)
     status_url = palace_path(datasette, database, "/status")

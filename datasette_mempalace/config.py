@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .chroma_setting import ChromaServer, read_chroma
 from .errors import ConfigError
 
 RANKINGS = ("palace", "mempalace")
@@ -23,6 +24,7 @@ class Settings:
     title: str | None = None
     embedder: Mapping[str, Any] | None = None
     mirror_path: str | None = None
+    chroma: ChromaServer | None = None
     ranking: str = "palace"
     candidate_strategy: str = "union"
     n_results: int = 10
@@ -195,6 +197,10 @@ SETTINGS: dict[str, Setting] = {
         Kind(_text, "a path"),
         "folder of the Chroma mirror; none means `NAME.db.chroma` beside `NAME.db`. One folder a palace: set it under a"
         " database",
+    ),
+    "chroma": Setting(
+        Kind(read_chroma, "a mapping with `mode`: `local` or `server`"),
+        "where the mirror is: none or `mode: local` means that folder; else a [Chroma server](scaling.md#a-chroma-server)",
     ),
     "ranking": Setting(
         _choice(RANKINGS), "the [ranking](architecture.md#the-two-rankings) when a search names none"

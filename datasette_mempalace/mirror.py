@@ -1,20 +1,19 @@
-"""Keeps a Chroma collection in step with the vectors in SQLite: sync, rebuild, nearest neighbours.
+"""Keeps the Chroma collections of a palace in step with the vectors in SQLite: sync, rebuild, nearest neighbours.
 
 The mirror can be thrown away at any time: it holds ids and filter keys only, never a text, and nothing is embedded
-to fill it. One process owns it, by a lock; others search without it. Chroma is imported when first needed.
+to fill it. Where it is (`mirror_folder`, `mirror_server`) is the store's business. Chroma is imported when first needed.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import re
-import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +22,12 @@ import numpy as np
 from .change_log import answers_for, last_change
 from .drawers import batched
 from .errors import MirrorUnavailable
-from .locks import FolderLock
 from .minilm import Vectors
-from .mirror_check import LOCKS, holds_its_vectors, note_closed, note_opened, survives_probe
-from .schema import get_number, get_setting, set_setting
+from .mirror_check import holds_its_vectors
+from .mirror_folder import MirrorFolder
+from .mirror_server import MirrorServer
+from .mirror_state import State, Store, read_position
+from .schema import get_setting, set_setting
 from .vectors import KINDS, Kind, Progress, as_matrix, stored_dimension
 
 if TYPE_CHECKING:
@@ -38,9 +39,8 @@ logger = logging.getLogger(__name__)
 
 CHANGES = 5_000
 FILL = 1_000
-HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 16}
-# chromadb's clients of a process share state by path, which two threads must not set up or take down at once.
-_CLIENTS = threading.Lock()
+# After a failure searches go on without the mirror for so long, before one of them tries it again.
+PAUSE_SECONDS = 5.0
 
 
 @dataclass
@@ -55,32 +55,48 @@ class SyncReport:
 
 
 class Mirror:
-    """The Chroma mirror of one palace. Threads may share it; Chroma's calls are made one writer at a time."""
+    """The mirror of one palace. Threads may share it; Chroma's calls are made one writer at a time.
+
+    Attributes:
+        store: where its collections are.
+        trouble: why it could not be used when it was last tried, as a sentence; None when it could.
+    """
 
     def __init__(self, palace: Palace):
         self.palace = palace
-        self.path = palace.mirror_path
+        server = palace.settings.chroma
+        self.store: Store = MirrorFolder(palace) if server is None else MirrorServer(palace, server)
+        self.trouble: str | None = None
         self._lock = threading.RLock()
-        self._owner = FolderLock(self.path, "palace.lock")
-        self._client: Any = None
-        self._collections: dict[Kind, Any] = {}
-        self._max_batch = 1000
-
-    @property
-    def position(self) -> int:
-        """The last change of the log that the mirror holds; -1 when it has never been filled. Opens nothing."""
-        drawers = self._collections.get("drawer")
-        return int((drawers.metadata or {}).get("position", -1)) if drawers is not None else -1
+        self._trial = threading.Lock()
+        self._try_again = 0.0
+        self._is_checked = False
+        self._is_suspect = False
+        # Whether a write failed of which nobody knows how far it got, or when it will.
+        self._is_doubtful = False
 
     @property
     def is_open(self) -> bool:
-        """Whether this process owns the mirror and has it open."""
-        return self._client is not None
+        """Whether this process can ask the mirror at once. A folder's is not asked before it was looked through."""
+        return self.store.is_open and (self.store.is_shared or self._is_checked)
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the files of a mirror that is open are still where it was opened."""
-        return not self.is_open or (self.path / "chroma.sqlite3").exists()
+        """Whether a mirror that is open is still where it was opened, and has not failed since."""
+        return not self._is_suspect and self.store.is_in_place
+
+    def state(self, fresh: bool = True) -> State:
+        """How far the mirror is.
+
+        Args:
+            fresh: whether it must be as of now; else it may have gone on since.
+        Raises:
+            MirrorUnavailable: when it cannot be asked.
+        """
+        if not self.is_open:
+            return State()
+        with self._asked():
+            return self.store.state(fresh)
 
     def sync(self, progress: Progress | None = None, stop: Stop = lambda: False) -> SyncReport:
         """Bring the mirror up to the last committed change.
@@ -95,61 +111,54 @@ class Mirror:
         """
         report, started = SyncReport(), time.perf_counter()
         with self._lock:
-            if not self.is_in_place:
-                self._close_client()
             try:
-                self.open()
+                self.store.take()
             except MirrorUnavailable as error:
                 report.skipped_reason = error.message
+                self._open_for_reading()
                 return report
-            try:
-                while not stop():
-                    if self.position < 0:
-                        self._fill(report, progress, stop)
-                    elif not self._apply_changes(report):
-                        break
-            except Exception as error:  # chromadb raises many kinds; the cause is named and the position kept
-                # Opened again next time, which finds out whether its folder is gone or damaged.
-                self._close_client()
-                if isinstance(error, MirrorUnavailable):
-                    raise
-                raise MirrorUnavailable(f"The Chroma mirror in {self.path} failed: {error}") from error
+            if not self.is_in_place:
+                self._let_go()
+            with self._kept_after_failure():
+                self._own()
+                self._catch_up(report, progress, stop)
+                if self._is_doubtful and not stop():
+                    self._is_doubtful = False
+                    if not self._holds_its_vectors():
+                        self.store.start_over()
+                        self._catch_up(report, progress, stop)
         report.seconds = time.perf_counter() - started
         return report
 
     def rebuild(self, progress: Progress | None = None) -> SyncReport:
-        """Throw the mirror away and fill it again from the stored vectors; nothing is embedded."""
+        """Throw the mirror away and fill it again from the stored vectors; nothing is embedded.
+
+        Raises:
+            MirrorUnavailable: when another process writes it, or it cannot be written.
+        """
         with self._lock:
-            self._take_lock()
-            self._close_client()
-            self._throw_away()
+            self.store.take()
+            self._let_go()
+            with self._kept_after_failure():
+                self.store.throw_away()
             return self.sync(progress)
 
     def open(self, wait: bool = True) -> None:
-        """Open the mirror for this process, making it when there is none.
+        """Make the mirror ready for being asked; a folder is made where there is none.
 
         Args:
             wait: whether to wait while another thread opens or fills it; a search does not.
         Raises:
-            MirrorUnavailable: when another process owns it, the folder cannot be written, or Chroma refuses it.
+            MirrorUnavailable: when another process owns it, or it cannot be opened or reached.
         """
-        if self._client is not None and self._collections:
+        if self.is_open:
             return
         if not self._lock.acquire(blocking=wait):
             raise MirrorUnavailable("The mirror is being opened or brought in step.")
         try:
-            if self._client is not None:
-                return
-            self._take_lock()
-            try:
-                self._open_trusted()
-            except Exception as error:  # chromadb raises many kinds; the vectors in SQLite serve meanwhile
-                self._close_client()
-                if isinstance(error, MirrorUnavailable):
-                    raise
-                raise MirrorUnavailable(
-                    f"The Chroma mirror in {self.path} cannot be opened: {error}"
-                ) from error
+            if not self.is_open:
+                with self._asked():
+                    self.store.open(make=False) if self.store.is_shared else self._own()
         finally:
             self._lock.release()
 
@@ -168,120 +177,158 @@ class Mirror:
         Raises:
             MirrorUnavailable: when the mirror is not open here or Chroma fails.
         """
-        collection = self._collections.get(kind)
-        if collection is None:
+        if not self.is_open:
             raise MirrorUnavailable("The mirror is not open in this process.")
-        try:
-            answer = collection.query(
-                query_embeddings=[vector], n_results=max(1, count), where=where or None, include=["distances"]
-            )
-        except Exception as error:  # chromadb raises many kinds; the caller goes on without the mirror
-            raise MirrorUnavailable(f"Chroma could not answer: {error}") from error
+        with self._asked(by_filter=bool(where)):
+            return self._query(kind, vector, count, where)
+
+    def close(self) -> None:
+        """Close it and let another process write."""
+        with self._lock:
+            self.store.close(in_order=True)
+            self._is_checked = False
+            self.store.release()
+
+    def _open_for_reading(self) -> None:
+        """Who may not write a shared mirror can still ask it."""
+        if self.store.is_shared:
+            try:
+                self.open(wait=False)
+            except MirrorUnavailable as error:
+                logger.info("%s", error.message)
+
+    def _query(
+        self, kind: Kind, vector: Vectors, count: int, where: dict[str, Any] | None = None
+    ) -> list[tuple[int, float]]:
+        answer = self.store.call(
+            kind,
+            "query",
+            query_embeddings=[vector],
+            n_results=max(1, count),
+            where=where or None,
+            include=["distances"],
+        )
         ids, distances = (answer["ids"] or [[]]), (answer["distances"] or [[]])
         return [(int(key), float(distance)) for key, distance in zip(ids[0], distances[0], strict=True)]
 
     def holds_its_vectors(self) -> bool:
         """Whether the open mirror holds what it should, by its count and by asking for some of its own vectors."""
-        with self._lock:
-            return self.position >= 0 and self._holds_its_vectors()
+        with self._lock, self._asked():
+            return self.store.state().position >= 0 and self._holds_its_vectors()
 
-    def close(self) -> None:
-        """Close Chroma and give the lock back."""
-        with self._lock:
-            was_open = self._client is not None
-            self._close_client()
-            if was_open and self.path.is_dir():
-                note_closed(self.path)
-            self._owner.release()
+    @contextmanager
+    def _asked(self, by_filter: bool = False) -> Iterator[None]:
+        """Ask Chroma; what it raises becomes one kind of error, and for a while nobody asks again.
 
-    def _take_lock(self) -> None:
+        When that is over one search tries and the others go on without, so that a server which takes a connection and
+        never answers holds up one thread at a time. What a filter causes is no trouble of the mirror's.
+        """
+        trial = self.trouble is not None
+        if trial and (time.monotonic() < self._try_again or not self._trial.acquire(blocking=False)):
+            raise MirrorUnavailable(self.trouble or "")
         try:
-            taken = self._owner.take()
-        except OSError as error:
-            raise MirrorUnavailable(f"The mirror's folder {self.path} cannot be used: {error}.") from error
-        if not taken:
-            raise MirrorUnavailable(
-                f"Another process or server owns the mirror in {self.path}: it will mirror what was changed here."
-            )
+            yield
+            if trial:
+                self.trouble = None
+        except (
+            Exception
+        ) as error:  # chromadb and httpx raise many kinds; the vectors in SQLite serve meanwhile
+            blamed = not by_filter or isinstance(error, (TimeoutError, MirrorUnavailable))
+            raise (self._failed(error) if blamed else self._as_told(error)) from error
+        finally:
+            if trial:
+                self._trial.release()
 
-    def _open_trusted(self) -> None:
-        """Open the mirror; what cannot be trusted is thrown away and made anew, empty."""
-        if not survives_probe(self.path):
-            self._throw_away()
-        note_opened(self.path)
+    @contextmanager
+    def _kept_after_failure(self) -> Iterator[None]:
+        """Write; after a failure the mirror is opened anew next time, which finds out what has become of it."""
         try:
-            self._open_client()
-        except Exception as error:  # chromadb raises many kinds; a mirror that it cannot open is of no use
-            logger.warning("The mirror in %s cannot be opened and is made anew: %s", self.path, error)
-            self._close_client()
-            self._throw_away()
-            self._open_client()
-        if not self._belongs_here() or not self._holds_its_vectors():
-            self._start_over()
+            yield
+            self.trouble = None
+        except (
+            Exception
+        ) as error:  # chromadb and httpx raise many kinds; the cause is named and the position kept
+            told = self._failed(error)
+            self._let_go()
+            self._is_doubtful = True
+            raise told from error
 
-    def _open_client(self) -> None:
-        import chromadb
-        from chromadb.config import Settings as ChromaSettings
+    def _failed(self, error: Exception) -> MirrorUnavailable:
+        """Remember a failure; returns it as a sentence."""
+        told = self._as_told(error)
+        # A call that is late has shown nothing wrong with what is stored.
+        self._is_suspect = self._is_suspect or not isinstance(error, (MirrorUnavailable, TimeoutError))
+        if self.trouble != told.message:
+            logger.log(logging.INFO if told is error else logging.WARNING, "%s", told.message)
+        self.trouble, self._try_again = told.message, time.monotonic() + PAUSE_SECONDS
+        return told
 
-        with _CLIENTS:
-            self._client = chromadb.PersistentClient(
-                str(self.path), settings=ChromaSettings(anonymized_telemetry=False)
-            )
-        self._max_batch = self._client.get_max_batch_size()
-        self._collections = {kind: self._collection(kind) for kind in KINDS}
+    def _as_told(self, error: Exception) -> MirrorUnavailable:
+        if isinstance(error, MirrorUnavailable):
+            return error
+        cause, server = str(error) or type(error).__name__, self.palace.settings.chroma
+        if server is not None:
+            cause = server.without_secrets(cause)
+        return MirrorUnavailable(f"The Chroma mirror {self.store.place} cannot be used: {cause}")
+
+    def _let_go(self) -> None:
+        self.store.close(in_order=False)
+        self._is_checked = self._is_suspect = False
+
+    def _own(self) -> None:
+        """Open the mirror as the one that writes it; what is not this palace's, or not whole, is emptied."""
+        self.store.take()
+        if self._is_checked and self.store.is_open and not self.store.is_shared:
+            return
+        try:
+            if not self._is_checked:
+                self.store.open(make=True)
+            if not self._belongs_here() or not (self._is_checked or self._holds_its_vectors()):
+                self.store.start_over()
+        except Exception:
+            self._let_go()
+            raise
+        self._is_checked = True
 
     def _belongs_here(self) -> bool:
         """Whether it is this palace's mirror, and not ahead of a database that was restored from a backup."""
+        state = self.store.state()
         with self.palace.reader() as connection:
             mirror_id = get_setting(connection, "mirror_id")
             recorded = read_position(connection)
-        held = self._collections["drawer"].metadata or {}
-        return bool(mirror_id) and held.get("mirror_id") == mirror_id and self.position <= recorded
+        if state.position < 0 and self._is_checked:
+            return True
+        return bool(mirror_id) and state.mirror_id == mirror_id and state.position <= recorded
 
-    def _is_known(self, connection: Any) -> bool:
+    def _is_known(self, connection: Any, state: State) -> bool:
         """Whether the log tells what came after the mirror's position: not when pruned, nor in a restored backup."""
-        recorded = self.palace.read_only or self.position <= read_position(connection)
-        return recorded and answers_for(connection, self.position)
+        recorded = self.palace.read_only or state.position <= read_position(connection)
+        return recorded and answers_for(connection, state.position)
 
     def _holds_its_vectors(self) -> bool:
-        if self.position < 0:
-            return not any(collection.count() for collection in self._collections.values())
+        state = self.store.state(fresh=False)
+        if state.position < 0:
+            return not any(self.store.call(kind, "count") for kind in KINDS)
         with self.palace.reader() as connection:
             dimension = stored_dimension(connection) or 0
             for kind in KINDS if dimension else ():
-                count = self._collections[kind].count()
-                ask = partial(self.nearest, kind)
-                if not holds_its_vectors(connection, kind, self.position, dimension, ask, count):
+                count = self.store.call(kind, "count")
+                ask = partial(self._query, kind)
+                if not holds_its_vectors(connection, kind, state.position, dimension, ask, count):
                     logger.warning(
-                        "The mirror in %s does not hold its %s vectors; it is filled anew.", self.path, kind
+                        "The mirror %s does not hold its %s vectors; it is filled anew.",
+                        self.store.place,
+                        kind,
                     )
                     return False
         return True
-
-    def _throw_away(self) -> None:
-        for child in self.path.iterdir():
-            if child.name not in LOCKS:
-                shutil.rmtree(child) if child.is_dir() else child.unlink()
-
-    def _collection(self, kind: Kind) -> Any:
-        return self._client.get_or_create_collection(
-            f"{self._name()}_{kind}s", configuration={"hnsw": HNSW}, embedding_function=None
-        )
-
-    def _start_over(self) -> None:
-        for kind in KINDS:
-            self._client.delete_collection(f"{self._name()}_{kind}s")
-        self._collections = {kind: self._collection(kind) for kind in KINDS}
-
-    def _name(self) -> str:
-        stem = re.sub(r"[^A-Za-z0-9]+", "-", self.palace.path.rsplit("/", 1)[-1].rsplit(".", 1)[0]).strip("-")
-        return f"palace-{stem}"[:60].strip("-")
 
     def _fill(self, report: SyncReport, progress: Progress | None, stop: Stop) -> None:
         """Write every stored vector into the empty collections, as of one moment of the log."""
         report.rebuilt = True
         with self.palace.reader() as connection:
             position = last_change(connection)
+            dimension = stored_dimension(connection)
             total = sum(
                 connection.execute(f"select count(*) from {kind}_vectors").fetchone()[0] for kind in KINDS
             )
@@ -290,30 +337,41 @@ class Mirror:
                     f"select v.id, v.vector, t.wing, t.room from {kind}_vectors v join {kind}s t on t.id = v.id"
                     " order by v.id"
                 )
-                for batch in batched(rows, min(self._max_batch, FILL)):
+                for batch in batched(rows, min(self.store.max_batch, FILL)):
                     if stop():
-                        self._start_over()
+                        self.store.start_over()
                         return
-                    report.upserted += self._add(kind, batch)
+                    report.upserted += self._add(kind, batch, dimension)
                     if progress:
                         progress(report.upserted, total)
-        self._set_position(position)
+        self._set_position(State(uuid.uuid4().hex, position, position))
+
+    def _catch_up(self, report: SyncReport, progress: Progress | None, stop: Stop) -> None:
+        while not stop():
+            if self.store.state(fresh=False).position < 0:
+                self._fill(report, progress, stop)
+            elif not self._apply_changes(report):
+                break
 
     def _apply_changes(self, report: SyncReport) -> bool:
         """Apply one batch of the change log; returns whether there was any."""
+        state = self.store.state(fresh=False)
         with self.palace.reader() as connection:
-            if not self._is_known(connection):
+            if not self._is_known(connection, state):
                 logger.info(
-                    "The mirror in %s is at a change that the log does not know: filled anew.", self.path
+                    "The mirror %s is at a change that the log does not know: filled anew.", self.store.place
                 )
-                self._start_over()
+                self.store.start_over()
                 return True
+            dimension = stored_dimension(connection)
             changes = connection.execute(
                 "select seq, kind, row_id from drawer_changes where seq > ? order by seq limit ?",
-                [self.position, CHANGES],
+                [state.position, CHANGES],
             ).fetchall()
             if not changes:
                 return False
+            reached = changes[-1][0]
+            self.store.set_state(replace(state, reached=max(reached, state.reached)))
             for kind in KINDS:
                 ids = sorted({row_id for _, changed, row_id in changes if changed == kind})
                 rows = connection.execute(
@@ -322,52 +380,37 @@ class Mirror:
                     [json.dumps(ids)],
                 ).fetchall()
                 # Chroma's upsert merges metadata, so that a key taken away would survive: delete, then add.
-                for part in batched(ids, self._max_batch):
-                    self._collections[kind].delete(ids=[str(row_id) for row_id in part])
-                for batch in batched(rows, self._max_batch):
-                    report.upserted += self._add(kind, batch)
+                for part in batched(ids, self.store.max_batch):
+                    self.store.call(kind, "delete", ids=[str(row_id) for row_id in part])
+                for batch in batched(rows, self.store.max_batch):
+                    report.upserted += self._add(kind, batch, dimension)
                 report.deleted += len(set(ids) - {row[0] for row in rows})
-        self._set_position(changes[-1][0])
+        self._set_position(replace(state, position=reached, reached=reached))
         return True
 
-    def _add(self, kind: Kind, rows: Sequence[tuple[int, bytes, str | None, str | None]]) -> int:
-        ids, matrix = as_matrix([(row[0], row[1]) for row in rows], self._dimension(rows))
+    def _add(
+        self, kind: Kind, rows: Sequence[tuple[int, bytes, str | None, str | None]], dimension: int | None
+    ) -> int:
+        # Where none is recorded, that of the vectors at hand.
+        dimension = dimension or max((len(row[1]) // 4 for row in rows), default=0)
+        ids, matrix = as_matrix([(row[0], row[1]) for row in rows], dimension)
         places = {row[0]: (row[2], row[3]) for row in rows}
         full = [index for index in range(len(ids)) if np.any(matrix[index])]
         if not full:
             return 0
         keys = [_filter_keys(ids[index], *places[ids[index]]) for index in full]
-        self._collections[kind].add(
-            ids=[str(ids[index]) for index in full], embeddings=matrix[full], metadatas=keys
+        self.store.call(
+            kind, "add", ids=[str(ids[index]) for index in full], embeddings=matrix[full], metadatas=keys
         )
         return len(full)
 
-    def _dimension(self, rows: Sequence[tuple[int, bytes, str | None, str | None]]) -> int:
-        """The palace's dimension; where none is recorded, that of the vectors at hand."""
-        with self.palace.reader() as connection:
-            return stored_dimension(connection) or max((len(row[1]) // 4 for row in rows), default=0)
-
-    def _set_position(self, position: int) -> None:
+    def _set_position(self, state: State) -> None:
         """Record, after Chroma has acknowledged: first in SQLite, then in Chroma, which so can only lag behind."""
-        mirror_id = (self._collections["drawer"].metadata or {}).get("mirror_id") or uuid.uuid4().hex
         if not self.palace.read_only:
             with self.palace.writer() as connection:
-                set_setting(connection, "mirror_id", mirror_id)
-                set_setting(connection, "mirror_position", str(position))
-        self._collections["drawer"].modify(metadata={"mirror_id": mirror_id, "position": position})
-
-    def _close_client(self) -> None:
-        self._collections = {}
-        client, self._client = self._client, None
-        if client is not None:
-            with _CLIENTS:
-                client.close()
-
-
-def read_position(connection: Any) -> int:
-    """The position that the palace has recorded for its mirror; -1 when there is none that can be read."""
-    recorded = get_number(connection, "mirror_position")
-    return -1 if recorded is None else recorded
+                set_setting(connection, "mirror_id", state.mirror_id or "")
+                set_setting(connection, "mirror_position", str(state.position))
+        self.store.set_state(state)
 
 
 def _filter_keys(row_id: int, wing: str | None, room: str | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from .change_log import last_change
-from .errors import MirrorUnavailable
 from .vectors import Kind, as_matrix
 
 logger = logging.getLogger(__name__)
@@ -24,6 +24,7 @@ logger = logging.getLogger(__name__)
 CLEAN = "closed.json"
 LOCKS = frozenset({"palace.lock", "embedding.lock"})
 PROBE_SECONDS = 120
+LOCK_SECONDS = 1.0
 SAMPLE = 8
 SAME = 1e-3
 _PROBE = """
@@ -64,6 +65,27 @@ def survives_probe(path: Path) -> bool:
     return done.returncode == 0
 
 
+def is_locked(database: Path) -> bool:
+    """Whether another process keeps Chroma's database locked: Chroma itself would wait for a quarter of an hour.
+
+    To be asked only while this process has it not open: closing a file gives its locks back.
+    """
+    if not database.exists():
+        return False
+    connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True, timeout=LOCK_SECONDS)
+    try:
+        connection.execute("begin immediate")
+        connection.rollback()
+    except sqlite3.OperationalError as error:
+        return "locked" in str(error)
+    except sqlite3.DatabaseError:
+        # No database at all; the probe finds that out.
+        return False
+    finally:
+        connection.close()
+    return False
+
+
 def note_closed(path: Path) -> None:
     """Remember how the files of a mirror look that was just closed in order."""
     (path / CLEAN).write_text(json.dumps(_fingerprint(path)))
@@ -93,7 +115,11 @@ def holds_its_vectors(
         count: how many rows it says it has.
     Returns:
         False when it is to be filled anew.
+    Raises:
+        Exception: when it did not answer at all, so that nothing is known.
     """
+    from chromadb.errors import ChromaError
+
     zero = bytes(4 * dimension)
     changed = "select row_id from drawer_changes where seq > ? and kind = ?"
     ids = [
@@ -112,7 +138,7 @@ def holds_its_vectors(
             continue
         try:
             found = nearest(matrix[0], 3)
-        except MirrorUnavailable:
+        except ChromaError:
             return False
         # Equal texts have equal vectors, so that another id may stand in its place, but never a far one.
         if not found or found[0][1] > SAME:

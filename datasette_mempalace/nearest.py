@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .change_log import changed_since
+from .change_log import changed_since, last_change
 from .errors import LogTooShort, MatrixUnavailable, MirrorUnavailable
+from .mirror_state import State, refuse_stranger
 from .palace import Palace
 from .scope import Scope
 from .vectors import Kind, as_matrix, read_vectors
 
 ROWS = 10_000
 WIDER = 4
+TRIES = 3
 # So few vectors are read from SQLite faster than anything else could be asked.
 FEW = 300
 
@@ -86,7 +88,9 @@ def _engines(palace: Palace, kind: Kind, scope: Scope, in_scope: int) -> list[st
         return ["exact"]
     if in_scope <= palace.settings.exact_limit and not palace.matrices.is_loaded(kind):
         return ["exact"]
-    return ["chroma", "matrix", "exact"] if scope.is_everything else ["matrix", "chroma", "exact"]
+    if scope.is_everything:
+        return ["chroma", "matrix", "exact"]
+    return ["matrix", "exact"] if scope.chroma_where() is None else ["matrix", "chroma", "exact"]
 
 
 def true_distances(
@@ -129,25 +133,64 @@ def _through_chroma(
     limit: int,
     notes: list[str],
 ) -> list[int]:
-    """The nearest by the mirror, and all of the scope that has changed since its position."""
-    mirror = palace.mirror
+    """The nearest by the mirror, and all of the scope that has changed since its position.
+
+    The mirror goes on while it is asked. So its state is compared before and after: what it may hold that this
+    connection cannot see yet counts as changed, too.
+    """
+    mirror, most, where = palace.mirror, palace.settings.exact_limit, scope.chroma_where() or {}
     mirror.open(wait=False)
-    if mirror.position < 0:
-        raise MirrorUnavailable(f"The mirror in {mirror.path} has not been filled yet.")
-    pending = _changed_since(connection, kind, mirror.position, palace.settings.exact_limit)
-    where = scope.chroma_where()
-    if where is None:
-        raise MirrorUnavailable("Chroma cannot filter by this scope.")
+    before = mirror.state(fresh=False)
+    if before.position < 0:
+        raise MirrorUnavailable("The mirror has not been filled yet.")
+    pending = _changed_since(connection, kind, before.position, most)
+    for _ in range(TRIES):
+        found = _ask_chroma(palace, kind, vector, limit, len(pending), where, notes)
+        newer = _unseen(palace, connection, kind, before, mirror.state(), most)
+        if newer <= set(pending):
+            return _within(connection, kind, scope, list(dict.fromkeys(found + pending)))
+        pending += sorted(newer - set(pending))
+    raise MirrorUnavailable("The mirror is being changed faster than it can be asked.")
+
+
+def _ask_chroma(
+    palace: Palace,
+    kind: Kind,
+    vector: NDArray[np.float32],
+    limit: int,
+    changed: int,
+    where: dict[str, Any],
+    notes: list[str],
+) -> list[int]:
+    """Ids that the mirror finds, as many more as it may hold of what has changed."""
+    mirror = palace.mirror
     try:
-        found = [row_id for row_id, _ in mirror.nearest(kind, vector, limit + len(pending), where)]
+        return [row_id for row_id, _ in mirror.nearest(kind, vector, limit + changed, where)]
     except MirrorUnavailable as error:
         if not where:
             raise
-        found = [row_id for row_id, _ in mirror.nearest(kind, vector, WIDER * limit + len(pending))]
+        found = [row_id for row_id, _ in mirror.nearest(kind, vector, WIDER * limit + changed)]
         notes.append(
             f"The filtered vector query failed and was repeated wider without its filter: {error.message}"
         )
-    return _within(connection, kind, scope, list(dict.fromkeys(found + pending)))
+        return found
+
+
+def _unseen(palace: Palace, connection: Any, kind: Kind, before: State, after: State, most: int) -> set[int]:
+    """What the mirror may have taken over that stands in the log behind this connection's view of it.
+
+    Raises:
+        MirrorUnavailable: when the mirror is not the one that was asked, or knows more than this palace.
+    """
+    if after.mirror_id != before.mirror_id:
+        raise MirrorUnavailable("The mirror was filled anew in the meantime.")
+    last = last_change(connection)
+    if after.reached <= last and not palace.mirror.store.is_shared:
+        return set()
+    with palace.reader() as now:
+        if palace.mirror.store.is_shared:
+            refuse_stranger(now, after)
+        return set(_changed_since(now, kind, last, most)) if after.reached > last else set()
 
 
 def _within(connection: Any, kind: Kind, scope: Scope, ids: list[int]) -> list[int]:

@@ -158,6 +158,7 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str
     shown = hits[request.offset : request.offset + request.n_results]
     best = hits[0] if hits else None
     words_only = search.vector is None
+    trouble = pool.note or palace.mirror.trouble if pool.engine in ("exact", "matrix") else None
     answer = {
         "ok": True,
         "query": request.query,
@@ -187,8 +188,8 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str
         ),
         "next": str(request.offset + request.n_results) if more else None,
         "engine": pool.engine,
-        "vector_status": status,
-        "vector_note": pool.note,
+        "vector_status": "mirror_unavailable" if trouble else status,
+        "vector_note": pool.note or trouble,
         "fallback": WORDS_ONLY if words_only else None,
         "fallback_reason": reason,
         "did_you_mean": near_names(connection, request.scope),

@@ -6,7 +6,7 @@ from typing import Any
 
 from .change_log import last_change
 from .errors import MempalaceError
-from .mirror import read_position
+from .mirror_state import read_position
 from .palace import Palace
 from .schema import applied_migrations, get_setting
 from .vectors import count_pending, stored_dimension
@@ -28,7 +28,7 @@ def palace_status(palace: Palace) -> dict[str, Any]:
     Returns:
         path, read_only, schema_version, counts (drawers, closets, wings, rooms, sources, vectors, pending_vectors,
         changes), first_filed and last_filed, embedder {model, dimension, available, reason} and
-        mirror {state, position, path, reason}; the mirror's state is "in step", "behind" or "none".
+        mirror {state, position, path (of a folder), server (its address), reason}; the mirror's state is "in step", "behind" or "none".
     """
     with palace.reader() as connection:
         cursor = connection.execute(_COUNTS)
@@ -59,14 +59,18 @@ def _embedder(palace: Palace, model: str | None, dimension: int | None) -> dict[
 
 
 def _mirror(palace: Palace, position: int, changes: int) -> dict[str, Any]:
-    path, reason = palace.mirror_path, None
-    if position < 0 or not path.is_dir():
-        state, reason = (
-            "none",
-            "it has not been filled yet, or its folder is gone; search reads SQLite meanwhile",
-        )
+    path, server, reason = palace.mirror_path, palace.settings.chroma, palace.mirror.trouble
+    if position < 0 or (server is None and not path.is_dir()):
+        state = "none"
+        reason = reason or "it has not been filled yet, or its folder is gone; search reads SQLite meanwhile"
     elif position < changes:
-        state, reason = "behind", f"{changes - position:,} changes to go"
+        state, reason = "behind", reason or f"{changes - position:,} changes to go"
     else:
         state = "in step"
-    return {"state": state, "position": position, "path": str(path), "reason": reason}
+    return {
+        "state": state,
+        "position": position,
+        "path": None if server else str(path),
+        "server": server.url if server else None,
+        "reason": reason,
+    }

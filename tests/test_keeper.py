@@ -87,7 +87,9 @@ def test_a_mirror_whose_folder_was_deleted_comes_back(palace):
     try:
         wait_for(lambda: palace_status(palace)["mirror"]["state"] == "in step")
         shutil.rmtree(palace.mirror_path)
-        wait_for(lambda: (palace.mirror_path / "chroma.sqlite3").exists() and palace.mirror.position >= 0)
+        wait_for(
+            lambda: (palace.mirror_path / "chroma.sqlite3").exists() and palace.mirror.state().position >= 0
+        )
         assert [
             row_id for row_id, _ in palace.mirror.nearest("drawer", palace.embedder.embed_query("fox"), 5)
         ] == [1]

@@ -60,7 +60,7 @@ def test_added_changed_moved_and_deleted_drawers_reach_the_mirror(palace):
 
 def test_case_34_the_mirror_is_given_no_text(palace):
     add(palace, ("a secret: xyzzyplugh", "w", "r"), mirror=True)
-    held_rows = palace.mirror._collections["drawer"].get(include=["documents", "metadatas", "uris"])
+    held_rows = palace.mirror.store.call("drawer", "get", include=["documents", "metadatas", "uris"])
     assert set(held_rows["documents"]) == {None}
     assert {key for keys in held_rows["metadatas"] for key in keys} == {"id", "wing", "room"}
     palace.mirror.close()
@@ -102,7 +102,7 @@ def test_the_mirror_of_a_database_restored_from_a_backup_is_filled_anew(palace, 
 def test_a_sync_that_was_cut_off_goes_on_from_the_last_acknowledged_change(palace, monkeypatch):
     add(palace, ("a yellow canary",))
     monkeypatch.setattr(
-        palace.mirror, "_set_position", lambda position: (_ for _ in ()).throw(RuntimeError("killed"))
+        palace.mirror, "_set_position", lambda state: (_ for _ in ()).throw(RuntimeError("killed"))
     )
     with pytest.raises(MirrorUnavailable, match="killed"):
         palace.mirror.sync()
@@ -183,7 +183,7 @@ def test_case_33_more_vectors_than_one_batch_of_chroma_takes(tmp_path):
         put_drawers(palace, [Drawer("one text", wing="w", room=str(number)) for number in range(6000)])
         assert embed_pending(palace) == 0
         assert palace.mirror.sync().upserted == 6001
-        assert palace.mirror._collections["drawer"].count() == 6001
+        assert palace.mirror.store.call("drawer", "count") == 6001
 
 
 def search_elsewhere(path, answers):

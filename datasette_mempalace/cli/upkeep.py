@@ -79,7 +79,7 @@ def _sentences(found: dict[str, Any]) -> str:
     usable = "" if embedder["available"] else f"; not usable: {embedder['reason']}"
     lines.append(f"Model     {embedder['model']}{dimension}{usable}")
     reason = f": {mirror['reason']}" if mirror.get("reason") else ""
-    lines.append(f"Mirror    {mirror['state']}{reason} ({mirror['path']})")
+    lines.append(f"Mirror    {mirror['state']}{reason} ({mirror['path'] or mirror['server']})")
     table = found["table_function"]
     lines.append(f"SQL table {'mempalace_search' if table['available'] else 'off: ' + table['reason']}")
     return "\n".join(lines)

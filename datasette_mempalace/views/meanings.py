@@ -25,7 +25,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "next": "the next page's token",
         "next_url": "the next page's URL",
         "engine": "who found the nearest: `exact` reads vectors from SQLite, `matrix` has them in memory, `chroma` is the mirror",
-        "vector_status": "`ok`, or why only words were searched",
+        "vector_status": "`ok`; `mirror_unavailable` when the Chroma mirror could not be asked and the vectors in SQLite were, which finds the same; or why only words were searched",
         "vector_note": "what to know of how vectors were searched",
         "fallback": "set when only words were searched",
         "fallback_reason": "the sentence to that",

@@ -234,7 +234,15 @@ SCHEMAS: dict[str, Schema] = {
         next_url=nullable(URL),
         engine=nullable({"enum": ["exact", "matrix", "chroma"]}),
         vector_status={
-            "enum": ["ok", "disabled", "no_vectors", "model_missing", "model_unavailable", "other_model"]
+            "enum": [
+                "ok",
+                "mirror_unavailable",
+                "disabled",
+                "no_vectors",
+                "model_missing",
+                "model_unavailable",
+                "other_model",
+            ]
         },
         vector_note=NULLABLE_TEXT,
         fallback=nullable({"const": "bm25_only_via_sqlite"}),

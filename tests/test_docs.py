@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import pytest
 from click.testing import CliRunner
 from cogapp import Cog
+from datasette.utils import resolve_env_secrets
 from sqlite_utils.cli import cli as sqlite_utils_cli
 
 from conftest import LONG
@@ -110,7 +111,7 @@ def test_every_setting_is_described_with_its_default():
 def test_settings_in_examples_are_allowed(code):
     import yaml
 
-    content = yaml.safe_load(code)
+    content = resolve_env_secrets(yaml.safe_load(code), {"CHROMA_API_KEY": "a secret"})
     for part in [content, *content.get("databases", {}).values()]:
         read_settings(part.get("plugins", {}).get("datasette-mempalace"))
 

@@ -23,6 +23,10 @@ ESCAPED = re.compile("[\udc80-\udcff]")
 BYTES, TEXT_BYTES, REAL = "$base64", "$text_base64", "$real"
 
 
+# The last line of hits that were exported over HTTP, which is no hit.
+END_OF_HITS = frozenset({"ok", "hits", "complete", "limit", "fallback_reason", "message"})
+
+
 class RawText(bytes):
     """The bytes of a text that is not UTF-8, as another program may have stored it."""
 
@@ -74,6 +78,11 @@ class Header:
             if not isinstance(value.get(name), kind):
                 raise BadInput(f"The export's first line cannot be read: {name} is {value.get(name)!r}.")
         return cls(**{field.name: value[field.name] for field in fields(cls)})
+
+
+def is_end_of_hits(value: Any) -> bool:
+    """Whether a line's JSON value is the last one of hits exported over HTTP: it has a message, and is no record."""
+    return isinstance(value, dict) and value.keys() == END_OF_HITS
 
 
 def as_line(value: Mapping[str, Any]) -> str:

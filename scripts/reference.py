@@ -20,6 +20,7 @@ import click
 from datasette_mempalace import search_table, sql_functions
 from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.config import SETTINGS, Settings
+from datasette_mempalace.importers.records import NAMES
 from datasette_mempalace.request import FLAGS, MAX_ID
 from datasette_mempalace.request import PARAMETERS as SEARCH
 from datasette_mempalace.views import ROUTES
@@ -111,6 +112,14 @@ def keys(name: str) -> str:
     return table(
         ("key", "type", ""),
         ((f"`{key}`", _type(schema), schema["description"]) for key, schema in properties.items()),
+    )
+
+
+def fields_of_records() -> str:
+    """Which columns of a file `import` takes for which field of a drawer."""
+    return table(
+        ("field", "columns"),
+        ((f"`{field}`", ", ".join(f"`{name}`" for name in names)) for field, names in NAMES.items()),
     )
 
 

@@ -286,6 +286,46 @@ def test_command_lines_are_understood(line, tmp_path, monkeypatch):
     mempalace.commands[name].make_context(name, arguments)
 
 
+NEEDS_MORE = (
+    "mcp",
+    "demo",
+    "import-palace",
+)  # an agent, minutes, a palace of MemPalace's; each has tests of its own
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in command_lines("cli.md") if line.split()[2] not in NEEDS_MORE]
+)
+def test_examples_of_the_command_line_run(line, tmp_path, palace_named, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if " --embedder " not in line:  # that one makes a palace
+        palace_named("notes.db")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "shed.md").write_text("The spare key hangs behind the flower pot.")
+    (tmp_path / "letters.csv").write_text("text,wing\nThe ferry leaves at nine.,travel\n")
+    (tmp_path / "metadata.yml").write_text("{}")
+    words = shlex.split(line)[2:]
+    done = CliRunner().invoke(mempalace, words, input='{"text": "The ferry leaves at nine."}\n')
+    assert done.exit_code == 0 or words[0] == "doctor", done.output
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+
+
+# The agents' address takes POST alone.
+URLS = sorted(
+    {
+        url
+        for text in DOCS.values()
+        for url in re.findall(r"http://127\.0\.0\.1:8001(/(?!-/mempalace/mcp)[^\s'\"`)]+)", text)
+    }
+)
+
+
+@pytest.mark.parametrize("url", URLS)
+async def test_addresses_lead_somewhere(url, make_datasette, palace_named):
+    response = await make_datasette(palace_named("notes.db"), palace_named("home.db")).client.get(url)
+    assert response.status_code == 200, response.text[:300]
+
+
 def run_line(line):
     """Run one line of the quickstart: echo and mkdir as a shell does, our own commands in this process."""
     line, _, target = line.partition(" > ")

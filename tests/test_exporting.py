@@ -265,6 +265,20 @@ def test_options_that_would_change_an_export_are_refused(tmp_path, palace_path):
     assert not (tmp_path / "b.db").exists()
 
 
+async def test_hits_exported_over_http_come_in_as_records(served, tmp_path):
+    hits = (await served.client.get("/palace/-/mempalace.ndjson?q=lighthouse+keeper&wing=guides")).text
+    (tmp_path / "hits.ndjson").write_text(hits)
+    done = run("import", tmp_path / "b.db", tmp_path / "hits.ndjson")
+    assert done.exit_code == 0
+    records = [json.loads(line) for line in hits.splitlines()][:-1]
+    rows = (
+        sqlite3.connect(tmp_path / "b.db")
+        .execute("select drawer_id, text, source_file from drawers")
+        .fetchall()
+    )
+    assert sorted(rows) == sorted((hit["drawer_id"], hit["text"], hit["source_path"]) for hit in records)
+
+
 # What is exported
 
 

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ..drawers import Drawer, Report, put_drawers
 from ..errors import BadInput, BadParameter
+from ..interchange import is_end_of_hits
 from ..text import clean_text, make_id, text_hash
 from .formats import BadRow, Row, read_rows
 
@@ -29,7 +30,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "drawer_id": ("drawer_id", "id"),
     "wing": ("wing", "project", "collection", "notebook"),
     "room": ("room", "topic", "category", "section"),
-    "source_file": ("source_file", "source", "path", "file", "filename", "url"),
+    "source_file": ("source_path", "source_file", "source", "path", "file", "filename", "url"),
     "chunk_index": ("chunk_index",),
     "parent_drawer_id": ("parent_drawer_id",),
     "hall": ("hall",),
@@ -107,6 +108,8 @@ def _drawers(
     for row in rows:
         bad = row if isinstance(row, BadRow) else None
         if isinstance(row, Row):
+            if is_end_of_hits(row.value):
+                continue
             try:
                 drawer = reader.drawer(row)
             except _Unusable as error:

@@ -20,12 +20,13 @@ SOURCES := datasette_mempalace scripts tests docs setup.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-alpha check format reference docs clean
+.PHONY: help demo test test-alpha test-browser test-browser-alpha check format reference docs clean
 
 help:
 	@echo "make demo        build a palace from Python's own documentation and serve it"
 	@echo "make test        run the tests            (ARGS=\"-k ranking\" for some of them)"
 	@echo "make test-alpha  run them on Datasette $(DATASETTE_1)"
+	@echo "make test-browser and test-browser-alpha  drive the pages in Chromium, where it and npm are"
 	@echo "make check       lint, format, types and the arrows between modules"
 	@echo "make format      mend what ruff can mend"
 	@echo "make reference   make the tables of the references in docs/ anew from the code"
@@ -33,7 +34,7 @@ help:
 	@echo "make clean       remove the environments, the demo palace and what tools leave behind"
 
 # An environment's stamps: one for each set of extras, out of date when setup.py changes. The test set holds the demo's.
-$(VENV)/.installed-offline $(VENV)/.installed-test $(VENV)/.installed-dev $(VENV)/.installed-docs: $(VENV)/.installed-%: setup.py pyproject.toml
+$(VENV)/.installed-offline $(VENV)/.installed-test $(VENV)/.installed-browser $(VENV)/.installed-dev $(VENV)/.installed-docs: $(VENV)/.installed-%: setup.py pyproject.toml
 	@sh scripts/install.sh $(VENV) $* $(DATASETTE)
 	@touch $@
 
@@ -51,6 +52,14 @@ test: $(VENV)/.installed-test
 
 test-alpha:
 	@$(MAKE) test DATASETTE=$(DATASETTE_1)
+
+# Without npm the tests that need axe-core say so; without Chromium all of them do.
+test-browser: $(VENV)/.installed-browser
+	@if command -v npm >/dev/null; then npm ci --prefix tests/browser --silent --no-audit --no-fund; fi
+	$(BIN)/python -m pytest tests/browser $(ARGS)
+
+test-browser-alpha:
+	@$(MAKE) test-browser DATASETTE=$(DATASETTE_1)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check $(SOURCES)

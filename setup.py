@@ -45,6 +45,9 @@ TEST = [
     "wheel>=0.42",
 ]
 
+# Drives a Chromium that is there already: the package brings no browser.
+BROWSER = ["playwright>=1.50"]
+
 DEV = [
     "import-linter>=2.15,<3",
     "mypy>=1.15,<3",
@@ -106,6 +109,7 @@ setup(
         "offline": OFFLINE,
         "mcp": MCP,
         "test": TEST,
+        "browser": [*TEST, *BROWSER],
         "dev": [*TEST, *DEV],
         "docs": [*OFFLINE, *MCP, *DOCS],
     },

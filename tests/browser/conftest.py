@@ -1,0 +1,171 @@
+"""What the browser tests share: Chromium, a palace served by a real Datasette, and pages that may ask no other host.
+
+    make test-browser                      on the stable Datasette
+    make test-browser ARGS="--shots DIR"   keeps a picture of every page in DIR (a failure always leaves one)
+
+Chromium is the system's own, or the one in CHROMIUM; none is downloaded. Where something is missing, no test runs, and one line
+says what it is; with BROWSER_TESTS=required that is a failure.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+import serving
+import small_town
+
+try:
+    from playwright.sync_api import sync_playwright
+except ImportError:
+    sync_playwright = None
+
+AXE = Path(__file__).resolve().parent / "node_modules" / "axe-core" / "axe.min.js"
+BROWSERS = (
+    [os.environ["CHROMIUM"]]
+    if os.environ.get("CHROMIUM")
+    else ["chromium", "chromium-browser", "google-chrome"]
+)
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
+FLAGS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+TALLEST_PICTURE = 2400
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+def pytest_addoption(parser):
+    """`--shots`: where pictures go."""
+    parser.addoption("--shots", type=Path, help="keep a picture of every page in this folder")
+
+
+def pytest_sessionstart(session):
+    """End here, with one line, where the tests cannot run."""
+    if sync_playwright is None:
+        what = "the Python package playwright is not installed (make test-browser installs it)"
+    elif CHROMIUM is None:
+        what = f"there is no Chromium (looked for {', '.join(BROWSERS)}; CHROMIUM names another)"
+    elif not AXE.exists():
+        what = "axe-core is not installed (make test-browser installs it where npm is)"
+    else:
+        return
+    pytest.exit(
+        f"No browser tests: {what}.", returncode=1 if os.environ.get("BROWSER_TESTS") == "required" else 0
+    )
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The browser, headless, with a fresh profile."""
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS, chromium_sandbox=False)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The source of axe-core."""
+    return AXE.read_text("utf-8")
+
+
+@pytest.fixture(scope="session")
+def town(tmp_path_factory):
+    """A function that gives a fresh copy of the small town's palace: each server has its own, with its own mirror."""
+    built = tmp_path_factory.mktemp("town") / "palace.db"
+    small_town.build(built)
+
+    def copy(name="palace.db"):
+        return shutil.copy(built, tmp_path_factory.mktemp("served") / name)
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def plain(chromium, town):
+    """The base URL of a Datasette with the plugin and nothing else."""
+    with serving.plain(town()) as base:
+        yield base
+
+
+@pytest.fixture(scope="session")
+def data_app(chromium, town):
+    """The base URL of the data app, started as `make demo` starts it."""
+    with serving.data_app(town()) as base:
+        yield base
+
+
+@pytest.fixture(scope="session")
+def two_palaces(chromium, town):
+    """The base URL of a Datasette with two palaces."""
+    with serving.plain(town(), town("other.db")) as base:
+        yield base
+
+
+@pytest.fixture
+def open_browser(chromium, request, pictures):
+    """A function that gives a new page of a fresh profile.
+
+    Its options are those of Playwright's `new_context`. A request to another host is refused and fails the test, and so
+    does an error in a script of the page.
+    """
+    contexts, elsewhere, errors = [], [], []
+
+    def fence(route):
+        if urlsplit(route.request.url).hostname == "127.0.0.1":
+            route.continue_()
+        else:
+            elsewhere.append(route.request.url)
+            route.abort()
+
+    def new_page(**options):
+        context = chromium.new_context(**{"viewport": WIDE, "service_workers": "block", **options})
+        context.route("**/*", fence)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(f"{page.url}: {error}"))
+        return page
+
+    yield new_page
+    failed = getattr(request.node, "failed", False)
+    for context in contexts:
+        for page in context.pages if failed else []:
+            pictures(page, f"failed {request.node.name}")
+        context.close()
+    assert elsewhere == []
+    assert errors == []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Tell `open_browser` whether the test failed."""
+    report = yield
+    if report.when == "call":
+        item.failed = report.failed
+    return report
+
+
+@pytest.fixture(scope="session")
+def pictures(request, tmp_path_factory):
+    """A function that keeps a picture of a page and says where."""
+    folder = request.config.getoption("--shots") or tmp_path_factory.mktemp("shots")
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def keep(page, name):
+        path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')}.png"
+        size = page.viewport_size
+        height = page.evaluate("document.documentElement.scrollHeight")
+        page.set_viewport_size({**size, "height": min(max(height, 400), TALLEST_PICTURE)})
+        page.screenshot(path=path)
+        page.set_viewport_size(size)
+        print(f"A picture of {page.url}: {path}")  # noqa: T201
+
+    return keep

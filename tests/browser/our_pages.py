@@ -1,0 +1,73 @@
+"""Every page of ours, by name: what accessibility, layout, policy and the missing script are checked on.
+
+A page is a path, or a function of a server's base URL where ids stand in the path.
+"""
+
+import json
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from serving import DIRECT
+
+HOME = "/palace/-/mempalace"
+
+
+def home(path="", **parameters):
+    """A page under the palace's own."""
+    return f"{HOME}{path}" + (f"?{urlencode(parameters, doseq=True)}" if parameters else "")
+
+
+def row(words):
+    """Datasette's page of the first drawer that has these words."""
+    return lambda base: f"/palace/drawers/{drawer_with(base, words)['id']}"
+
+
+PLAIN = {
+    "overview": home(),
+    "overview of a wing": home(wing="lighthouse"),
+    "overview of an odd wing": home(wing="<b>bold</b> wing"),
+    "overview of nothing": home(wing="no such wing"),
+    "hits": home(q="how is the lamp trimmed"),
+    "hits, narrowed": home(q="lamp", wing=["lighthouse", "markup"], room="lamp", since="2025-01-01"),
+    "hits by words": home(q="lamp", vector_disabled=1),
+    "hits of MemPalace's ranking": home(q="lamp", ranking="mempalace", n_results=20),
+    "second page of hits": home(q="lamp", n_results=5, next=5),
+    "odd hits": home(q="A paper about the lamp in the wing called", n_results=50),
+    "no hits": home(q="lampp", wing="lighthous", vector_disabled=1),
+    "an error": home(q="lamp", since="yesterday"),
+    "drawers table": "/palace/drawers",
+    "drawers table, searched": "/palace/drawers?_mempalace=lamp",
+}
+DATA_APP = {
+    "front page": "/",
+    "row": row("When the lens"),
+    "odd row": row("<script>"),
+    "drawers table": "/palace/drawers",
+    "drawers table, searched": "/palace/drawers?_mempalace=lamp",
+}
+# The list of palaces shows itself only where there are two.
+TWO_PALACES = {"list of palaces": "/-/mempalace"}
+SERVERS = {"plain": PLAIN, "data_app": DATA_APP, "two_palaces": TWO_PALACES}
+
+every_page = pytest.mark.parametrize(
+    ("server", "path"),
+    [
+        pytest.param(server, path, id=f"{server}: {name}")
+        for server, pages in SERVERS.items()
+        for name, path in pages.items()
+    ],
+)
+
+
+def address(request, server, path):
+    """The URL of a page on the server that a fixture of this name starts."""
+    base = request.getfixturevalue(server)
+    return base + (path(base) if callable(path) else path)
+
+
+def drawer_with(base, words):
+    """The columns of the first drawer, by row, whose text has these words."""
+    path = f"/palace/drawers.json?text__contains={quote(words)}&_sort=id&_shape=objects&_size=1"
+    with DIRECT.open(base + path) as response:
+        return json.load(response)["rows"][0]

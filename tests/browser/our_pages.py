@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from datasette_mempalace.compat import IS_ONE
 from serving import DIRECT
 
 HOME = "/palace/-/mempalace"
@@ -36,9 +37,12 @@ PLAIN = {
     "odd hits": home(q="A paper about the lamp in the wing called", n_results=50),
     "no hits": home(q="lampp", wing="lighthous", vector_disabled=1),
     "an error": home(q="lamp", since="yesterday"),
-    "drawers table": "/palace/drawers",
-    "drawers table, searched": "/palace/drawers?_mempalace=lamp",
 }
+if IS_ONE:  # 0.65 has no place for a search box on a table's page, but in a template of the data app
+    PLAIN |= {
+        "drawers table": "/palace/drawers",
+        "drawers table, searched": "/palace/drawers?_mempalace=lamp",
+    }
 DATA_APP = {
     "front page": "/",
     "row": row("When the lens"),

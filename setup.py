@@ -96,6 +96,8 @@ setup(
         "click>=8.1",
         "datasette>=0.65.5",
         "filelock>=3.13",
+        "markdown-it-py>=3.0,<5",
+        "nh3>=0.2.18",
         "numpy>=1.26",
         "onnxruntime>=1.20",
         "pathspec>=0.12",

@@ -23,18 +23,23 @@ async def may_view_palace(datasette: Any, actor: dict[str, Any] | None, database
         actor: who asks; None is an anonymous visitor.
         database: the name of the database.
     """
+    return await may_view_table(datasette, actor, database, TABLE)
+
+
+async def may_view_table(datasette: Any, actor: dict[str, Any] | None, database: str, table: str) -> bool:
+    """Whether an actor may see a table and its database."""
     if IS_ONE:
         from datasette.resources import DatabaseResource, TableResource
 
         return bool(
             await datasette.allowed(action="view-database", resource=DatabaseResource(database), actor=actor)
             and await datasette.allowed(
-                action="view-table", resource=TableResource(database, TABLE), actor=actor
+                action="view-table", resource=TableResource(database, table), actor=actor
             )
         )
     # 0.65 stops at the first rule that says yes or no, so that a table's yes would hide its database's no.
     of_database = [("view-database", database), "view-instance"]
-    of_table = [("view-table", (database, TABLE)), *of_database]
+    of_table = [("view-table", (database, table)), *of_database]
     return bool(
         (await datasette.check_visibility(actor, permissions=of_database))[0]
         and (await datasette.check_visibility(actor, permissions=of_table))[0]

@@ -43,7 +43,11 @@ MIN_CHARACTERS = 40  # "Thanks!" twice is no duplicate worth a look
 CLUSTERS = 20
 # Pairs of vectors that one call over HTTP compares: about three seconds of two cores.
 PAIRS = 200_000_000
-WINDOW, PART = 2_000, 4_000  # drawers that are looked at together, and held against each other at a time
+WINDOW, PART, LEAST = (
+    2_000,
+    4_000,
+    500,
+)  # drawers looked at together; held against at a time; looked at in one call at the least
 NEIGHBOURS = 20  # that a drawer is joined with in each part: chains of copies hold together with far fewer
 MEMBERS = 50  # of a cluster that are listed
 ROUNDING = 1e-5  # single precision chooses, double precision decides
@@ -204,7 +208,7 @@ class _Look:
         everything = request.search.scope.is_everything
         self.narrowed = "" if everything else f"and id in (select id from drawers where {where})"
         self.with_vector = self._count()
-        self.most = None if pairs is None else max(WINDOW // 4, pairs // max(1, self.with_vector))
+        self.most = None if pairs is None else max(LEAST, pairs // max(1, self.with_vector))
 
     def clusters(self, progress: Progress | None) -> list[list[int]]:
         """Clusters of two or more drawers that are long enough, of which at least one was looked at."""

@@ -82,8 +82,10 @@ def parse_request(
         scope=_scope(parameters, since, before),
         n_results=read_whole("n_results", parameters, 1, settings.max_n_results, settings.n_results),
         max_distance=_distance(parameters),
-        candidate_strategy=_choice("candidate_strategy", parameters, STRATEGIES, settings.candidate_strategy),
-        ranking=_choice("ranking", parameters, RANKINGS, settings.ranking),
+        candidate_strategy=read_choice(
+            "candidate_strategy", parameters, STRATEGIES, settings.candidate_strategy
+        ),
+        ranking=read_choice("ranking", parameters, RANKINGS, settings.ranking),
         vector_disabled=read_flag("vector_disabled", parameters, False),
         offset=read_whole("next", parameters, 0, settings.max_n_results, 0),
         facets=read_flag("facets", parameters, False),
@@ -162,7 +164,7 @@ def _scope(parameters: Mapping[str, Any], since: str | None, before: str | None)
         since=bounds[0],
         before=bounds[1],
         ids=_ids(parameters.get("ids")),
-        date_column=_choice("date_column", parameters, DATE_COLUMNS, "filed_at"),
+        date_column=read_choice("date_column", parameters, DATE_COLUMNS, "filed_at"),
         filters=_filters(parameters),
     )
 
@@ -269,7 +271,17 @@ def _distance(parameters: Mapping[str, Any]) -> float:
     return number
 
 
-def _choice(name: str, parameters: Mapping[str, Any], allowed: tuple[str, ...], default: str) -> str:
+def read_choice(name: str, parameters: Mapping[str, Any], allowed: tuple[str, ...], default: str) -> str:
+    """One parameter as one of a few words.
+
+    Args:
+        name: the parameter.
+        parameters: as any face has them.
+        allowed: the words.
+        default: what it is when it is not set.
+    Raises:
+        BadParameter: when it is another word.
+    """
     text = _one(name, parameters)
     if text is not None and text not in allowed:
         raise BadParameter(name, text, f"it must be one of {', '.join(allowed)}")

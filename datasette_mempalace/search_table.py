@@ -113,7 +113,7 @@ def read_arguments(
     """
     if query is None or not str(query).strip():
         return None
-    given: dict[str, Any] = {**_options(options), "q": query}
+    given: dict[str, Any] = {**read_options(options), "q": query}
     for name, value in (("wing", wing), ("room", room), ("n_results", n_results)):
         if value not in (None, ""):
             given[name] = _names(name, value) if name != "n_results" else value
@@ -231,7 +231,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _says_how_many(arguments: Mapping[str, Any]) -> bool:
-    return arguments["n_results"] not in (None, "") or "n_results" in _options(arguments["options"])
+    return arguments["n_results"] not in (None, "") or "n_results" in read_options(arguments["options"])
 
 
 def _names(name: str, value: Any) -> Any:
@@ -248,7 +248,12 @@ def _names(name: str, value: Any) -> Any:
     return value
 
 
-def _options(options: Any) -> dict[str, Any]:
+def read_options(options: Any) -> dict[str, Any]:
+    """An argument that is a JSON object of parameters.
+
+    Raises:
+        BadParameter: when it is something else.
+    """
     if options in (None, ""):
         return {}
     try:

@@ -25,7 +25,7 @@ from .nearest import Nearest, nearest
 from .palace import Palace
 from .pool import count_in_scope, read_rows, within
 from .request import SearchRequest, parse_request, read_flag
-from .scope import scope_as_json
+from .scope import Scope, scope_as_json
 from .snippets import snippet
 from .text import clean_text
 from .time_limit import limited_reader
@@ -39,7 +39,7 @@ PARAMETERS = (
 _OF_SEARCH = frozenset({
     "q", "candidate_strategy", "ranking", "vector_disabled", "next", "facets", "context", "explain",
 })  # fmt: skip
-MULTIPLE = 4  # times as many are looked at as wanted, and again, until enough are of other sources
+MULTIPLE = 4  # times as many are looked at as wanted, so that mostly enough are of other sources
 READ_CHARACTERS = 8_000  # of a text that has no vector yet: no model reads more than its beginning
 _WHOLE = re.compile(r"-?\d{1,18}")
 
@@ -49,12 +49,12 @@ class SimilarRequest:
     """One question, checked.
 
     Attributes:
-        drawer: a `drawer_id`, or the integer `id` of the row.
+        drawer: a `drawer_id`, else the `id` of a row as text; an integer is always the `id` of a row.
         search: where to look (`scope`), how many are wanted (`n_results`), how far they may lie (`max_distance`).
         other_sources_first: whether all drawers of other sources come before those of the drawer's own.
     """
 
-    drawer: str
+    drawer: str | int
     search: SearchRequest = field(default_factory=lambda: SearchRequest(query=""))
     other_sources_first: bool = True
 
@@ -152,20 +152,22 @@ def run_similar(palace: Palace, request: SimilarRequest, connection: Any = None)
     }
 
 
-def find_drawer(connection: Any, drawer: str) -> dict[str, Any]:
+def find_drawer(connection: Any, drawer: str | int) -> dict[str, Any]:
     """The row of a drawer.
 
     Args:
         connection: an open connection.
-        drawer: its `drawer_id`, or the integer `id` of its row.
+        drawer: its `drawer_id`, else the `id` of its row as text; an integer is always the `id` of its row.
     Raises:
         DrawerNotFound: when there is none.
     """
-    found = connection.execute("select id from drawers where drawer_id = ?", [drawer]).fetchone()
-    if found is None and _WHOLE.fullmatch(drawer):
+    found = None
+    if isinstance(drawer, str):
+        found = connection.execute("select id from drawers where drawer_id = ?", [drawer]).fetchone()
+    if found is None and _WHOLE.fullmatch(str(drawer)):
         found = connection.execute("select id from drawers where id = ?", [int(drawer)]).fetchone()
     if found is None:
-        shown = repr(drawer) if len(drawer) <= 80 else repr(drawer[:79] + "…")
+        shown = repr(drawer) if len(str(drawer)) <= 80 else repr(str(drawer)[:79] + "…")
         raise DrawerNotFound(
             f"There is no drawer {shown} in this palace. It may have been deleted, or its text was changed and "
             "mined again, which gives a passage a new id; search for its words."
@@ -179,16 +181,18 @@ def is_same_source(drawer: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return bool(drawer["source_file"]) and drawer["source_file"] == other["source_file"]
 
 
-def _drawer(value: Any) -> str:
+def _drawer(value: Any) -> str | int:
     values = list(value) if isinstance(value, (list, tuple)) else [value]
-    given = [str(item) for item in values if item not in (None, "")]
+    given = [item for item in values if item not in (None, "")]
     if not given:
         raise BadInput(
             "drawer_id is missing: give it the drawer_id, or the id, of the drawer to compare with."
         )
     if len(given) > 1:
         raise BadParameter("drawer_id", given, "it must be given once")
-    return clean_text(given[0])[0]
+    if isinstance(given[0], bool) or not isinstance(given[0], (str, int)):
+        raise BadParameter("drawer_id", given[0], "it must be the drawer_id, or the id, of a drawer")
+    return given[0] if isinstance(given[0], int) else clean_text(given[0])[0]
 
 
 def _vector_of(palace: Palace, connection: Any, drawer: Mapping[str, Any]) -> tuple[NDArray[np.float32], str]:
@@ -233,18 +237,21 @@ def _in_order(
     in_scope: int,
 ) -> tuple[list[dict[str, Any]], Nearest]:
     """The rows of the hits, best first, and how they were found."""
-    asked = request.search
-    limit = MULTIPLE * (asked.n_results + 1) if request.other_sources_first else asked.n_results + 1
-    while True:
+    asked, first = request.search, request.other_sources_first
+
+    def look(limit: int) -> tuple[Nearest, list[int], bool]:
         found = nearest(palace, connection, "drawer", vector, asked.scope, limit, in_scope)
         near = [each for each, far in found.distances.items() if each != drawer["id"] and within(asked, far)]
-        others, same = _by_source(connection, drawer, near)
         farthest = max(found.distances.values(), default=0.0)
-        everything = len(found.distances) < limit or not within(asked, farthest)
-        if not request.other_sources_first or len(others) >= asked.n_results or everything:
-            break
-        limit *= MULTIPLE
-    chosen = [*others, *same] if request.other_sources_first else near
+        return found, near, len(found.distances) < limit or not within(asked, farthest)
+
+    found, near, everything = look((MULTIPLE if first else 1) * (asked.n_results + 1))
+    others, same = _by_source(connection, drawer, near)
+    if first and len(others) < asked.n_results and not everything:
+        # Among so many, however near the drawer's own source lies, enough are of others.
+        found, near, _ = look(_count_own(connection, drawer, asked.scope) + asked.n_results + 1)
+        others, same = _by_source(connection, drawer, near)
+    chosen = [*others, *same] if first else near
     rows = read_rows(connection, chosen[: asked.n_results])
     return [rows[row_id] for row_id in chosen if row_id in rows], found
 
@@ -259,6 +266,13 @@ def _by_source(connection: Any, drawer: Mapping[str, Any], ids: list[int]) -> tu
     )
     own = {row[0] for row in rows}
     return [each for each in ids if each not in own], [each for each in ids if each in own]
+
+
+def _count_own(connection: Any, drawer: Mapping[str, Any], scope: Scope) -> int:
+    """How many drawers of a scope have a drawer's source."""
+    where, parameters = scope.where()
+    query = f"select count(*) from drawers where source_file = :own_source and {where}"
+    return int(connection.execute(query, {**parameters, "own_source": drawer["source_file"]}).fetchone()[0])
 
 
 def _hit(

@@ -1,6 +1,6 @@
-"""The SQL functions of a palace's connections: `mempalace_search`, `mempalace_fts_query`, `mempalace_similarity`.
+"""The SQL functions of a palace's connections: `mempalace_search`, `mempalace_similar`, `mempalace_similarity`, `mempalace_fts_query`.
 
-The first is also a table of that name, see `search_table`. Registered on palace databases only; they read through the
+The first two are also tables of that name, see `search_table` and `similar_table`. Registered on palace databases only; they read through the
 connection they are called on. A problem becomes one readable JSON error object, because SQLite would show any exception
 as "user-defined function raised exception".
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from datasette.utils.sqlite import sqlite3
 
-from . import search_table
+from . import search_table, similar_table
 from .errors import MempalaceError, TookTooLong
 from .nearest import true_distances
 from .palace import Palace
@@ -23,6 +23,7 @@ from .ranking import similarity
 from .schema import attach_terms
 from .search_table import generation, read_arguments
 from .searcher import run_search
+from .similar import run_similar
 from .words import match_all
 
 REMEMBERED = 16
@@ -38,26 +39,45 @@ def register(connection: Any, palace: Palace) -> None:
         palace: the palace, for its settings, embedder and mirror.
     """
     attach_terms(connection)
-    remembered: OrderedDict[tuple[Any, ...], str] = OrderedDict()
-    table = search_table.register(connection, palace)
-
-    def search(*arguments: Any, _keep: object = table) -> str:
-        key = (generation(connection), *arguments)
-        if key not in remembered:
-            remembered[key] = _as_json(lambda: mempalace_search(palace, connection, *arguments))
-            while len(remembered) > REMEMBERED:
-                remembered.popitem(last=False)
-        return remembered[key]
-
-    # Each arity on its own: a wrong count then brings SQLite's own clear message.
-    for count in range(1, 6):
-        connection.create_function("mempalace_search", count, search, deterministic=True)
+    tables = (search_table.register(connection, palace), similar_table.register(connection, palace))
+    for name, function, arities in (
+        ("mempalace_search", mempalace_search, range(1, 6)),
+        ("mempalace_similar", mempalace_similar, range(1, 4)),
+    ):
+        answer = _remembering(palace, connection, name, function, tables)
+        # Each arity on its own: a wrong count then brings SQLite's own clear message.
+        for count in arities:
+            connection.create_function(name, count, answer, deterministic=True)
     connection.create_function("mempalace_fts_query", 1, mempalace_fts_query, deterministic=True)
     connection.create_function(
         "mempalace_similarity",
         2,
         lambda drawer_id, query: _similarity(palace, connection, drawer_id, query),
     )
+
+
+def _remembering(
+    palace: Palace, connection: Any, name: str, function: Callable[..., list[dict[str, Any]]], keep: object
+) -> Callable[..., str]:
+    """A function that answers as JSON; SQLite may call it more than once for one statement.
+
+    Args:
+        palace, connection: its first two arguments.
+        name: what it is called in SQL.
+        function: gives the hits.
+        keep: what must live as long as the connection's functions do.
+    """
+    remembered: OrderedDict[tuple[Any, ...], str] = OrderedDict()
+
+    def answer(*arguments: Any, _keep: object = keep) -> str:
+        key = (generation(connection), *((type(argument), argument) for argument in arguments))
+        if key not in remembered:
+            remembered[key] = _as_json(name, lambda: function(palace, connection, *arguments))
+            while len(remembered) > REMEMBERED:
+                remembered.popitem(last=False)
+        return remembered[key]
+
+    return answer
 
 
 def mempalace_search(
@@ -80,6 +100,26 @@ def mempalace_search(
     request = read_arguments(palace.settings, query, wing, room, n_results, options)
     results: list[dict[str, Any]] = run_search(palace, request, connection)["results"] if request else []
     return results
+
+
+def mempalace_similar(
+    palace: Palace, connection: Any, drawer_id: Any, n_results: Any = None, options: Any = None
+) -> list[dict[str, Any]]:
+    """The drawers most like one.
+
+    Args:
+        palace, connection: where the drawer is.
+        drawer_id: its `drawer_id` or its integer id; NULL or '' gives no hits.
+        n_results: how many hits at most, or NULL.
+        options: a JSON object with any other parameter of `similar.PARAMETERS`, or NULL.
+    Returns:
+        hits, best first.
+    Raises:
+        MempalaceError: for what is not allowed, and for a drawer that is not there or cannot be compared.
+    """
+    request = similar_table.read_arguments(palace.settings, drawer_id, n_results, options)
+    hits: list[dict[str, Any]] = run_similar(palace, request, connection)["results"] if request else []
+    return hits
 
 
 def mempalace_fts_query(words: Any) -> str:
@@ -110,21 +150,21 @@ def mempalace_similarity(palace: Palace, connection: Any, drawer_id: Any, query:
     return None if alike is None else round(alike, 6)
 
 
-def _as_json(work: Callable[[], list[dict[str, Any]]]) -> str:
+def _as_json(name: str, work: Callable[[], list[dict[str, Any]]]) -> str:
     try:
         return json.dumps(work(), ensure_ascii=False)
     except MempalaceError as error:
         problem: MempalaceError = error
     except sqlite3.Error as error:
         if "interrupted" in str(error):
-            problem = TookTooLong("mempalace_search: the time limit for SQL was reached; narrow the search.")
+            problem = TookTooLong(f"{name}: the time limit for SQL was reached; narrow the search.")
         else:
-            problem = MempalaceError(f"mempalace_search: {error}")
+            problem = MempalaceError(f"{name}: {error}")
     except (
         Exception
     ) as error:  # SQLite would hide what it was behind "user-defined function raised exception"
-        logger.exception("mempalace_search failed")
-        problem = MempalaceError(f"mempalace_search: {type(error).__name__}: {error}")
+        logger.exception("%s failed", name)
+        problem = MempalaceError(f"{name}: {type(error).__name__}: {error}")
     return json.dumps(problem.as_json(), ensure_ascii=False)
 
 

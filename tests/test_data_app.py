@@ -114,7 +114,7 @@ async def test_text_is_shown_to_the_letter(make_datasette, palace_named):
         ).lastrowid
     html = await get(make_datasette(path, template_dir=str(ROOT / "templates")), f"/palace/drawers/{row}")
     # A parser drops the first line break in <pre>, so there is one more.
-    assert '<pre class="mp-verbatim">\n' + text.replace("&", "&amp;") + "</pre>" in html
+    assert '<pre class="mp-verbatim" dir="auto">\n' + text.replace("&", "&amp;") + "</pre>" in html
     assert "not JSON" in html
 
 

@@ -18,7 +18,7 @@ from datasette.utils import resolve_env_secrets
 from sqlite_utils.cli import cli as sqlite_utils_cli
 
 from conftest import LONG
-from datasette_mempalace import search_table
+from datasette_mempalace import duplicates, search_table, similar, similar_table
 from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.config import Settings, read_settings
 from datasette_mempalace.request import PARAMETERS
@@ -37,7 +37,7 @@ FENCE = re.compile(
 # Values for the parameters of the SQL examples; the sample palace has hits for them.
 VALUES = {
     "q": "login token", "also": "password", "words": "login token", "wing": "acme-app", "room": "", "n_results": "5",
-    "since": "2026-01-01",
+    "since": "2026-01-01", "drawer_id": "1",
 }  # fmt: skip
 
 if "mine" not in mempalace.commands:
@@ -174,6 +174,19 @@ async def test_every_key_of_a_hit_is_described(answers):
     assert first_cells(described) == set().union(*hits)
 
 
+async def test_everything_that_is_said_of_drawers_is_described(served):
+    for heading, path, parameters in (
+        ("## A drawer", "drawer/1.json", ["as", "similar"]),
+        ("## Similar drawers", "similar.json?drawer_id=1", similar.PARAMETERS),
+        ("## Duplicates", "duplicates.json?min_characters=1&threshold=1", duplicates.PARAMETERS),
+    ):
+        answer = (await served.client.get(f"/palace/-/mempalace/{path}")).json()
+        assert answer["ok"], answer
+        described = in_code(section("api.md", heading))
+        assert keys_in(answer, "drawer", "filters", "similar") <= described, heading
+        assert set(parameters) <= described, heading
+
+
 def test_every_csv_column_is_described():
     assert set(CSV_COLUMNS) <= in_code(section("api.md", "## CSV"))
 
@@ -245,6 +258,11 @@ def test_every_column_of_the_table_is_described():
     assert {word for words in search_table.SHAPE.narrowing.values() for word in words} <= set(
         re.findall(r"`([^`]+)`", section("sql.md", "### What narrows the search"))
     )
+
+
+def test_every_column_and_argument_of_similar_drawers_is_described():
+    assert set(similar_table.PARAMETERS) <= in_code(section("sql.md", "## mempalace_similar"))
+    assert set(similar_table.COLUMNS) <= in_code(section("api.md", "## Similar drawers"))
 
 
 # The command line

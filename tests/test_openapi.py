@@ -127,6 +127,22 @@ async def test_answers_of_a_search_are_as_described(served, extension, query):
     check("/{database}/-/mempalace" + extension, response)
 
 
+@pytest.mark.parametrize(
+    ("path", "address"),
+    [
+        ("drawer/{drawer_id}.json", "drawer/3.json?q=token&similar=wing"),
+        ("drawer/{drawer_id}.json", "drawer/nobody.json"),
+        ("drawer/{drawer_id}.json", "drawer/3.json?as=x"),
+        ("similar.json", "similar.json?drawer_id=3&wing=acme-app&max_distance=1.5"),
+        ("similar.json", "similar.json"),
+        ("duplicates.json", "duplicates.json?threshold=0.98&added_by__isnull=1"),
+        ("duplicates.json", "duplicates.json?threshold=x"),
+    ],
+)
+async def test_answers_about_drawers_are_as_described(served, path, address):
+    check(f"/{{database}}/-/mempalace/{path}", await served.client.get(f"{PALACE}/{address}"))
+
+
 @pytest.mark.parametrize("database", ["nope", "palace"])
 async def test_refusals_are_as_described(make_datasette, palace_path, database):
     datasette = make_datasette(palace_path, config={"databases": {"palace": {"allow": {"id": "root"}}}})

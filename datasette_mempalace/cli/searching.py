@@ -87,7 +87,7 @@ def search(
         }
         answer = run_search(opened, parse_request(parameters, opened.settings, strict=True))
     if as_json:
-        click.echo(_as_json(answer))
+        click.echo(as_json_text(answer))
         return
     for line in showing.remarks(answer):
         common.note(line)
@@ -105,7 +105,7 @@ def column_filters(filters: tuple[str, ...]) -> dict[str, list[str]]:
     return found
 
 
-def _as_json(answer: dict[str, Any]) -> str:
+def as_json_text(answer: dict[str, Any]) -> str:
     """The answer, with nothing in it that a terminal would obey."""
     text = json.dumps(answer, indent=2, ensure_ascii=False)
     return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -49,6 +49,34 @@ def page(answer: dict[str, Any], look: Look) -> str:
     return "\n\n".join(parts)
 
 
+def similar_hit(hit: dict[str, Any], look: Look) -> str:
+    """One similar drawer."""
+    lines = [_headed(f"{hit['rank']:>2}. {_place(hit)}", f"{hit['similarity']:.3f}", look)]
+    told = ["the same text"] if hit["same_text"] else []
+    told += ["the same source"] if hit["same_source"] else []
+    told.append(_line(hit["drawer_id"]))
+    lines += [look.style(" " * INDENT + line, dim=True) for line in (_source(hit), " · ".join(told)) if line]
+    return "\n".join([*lines, *_passage(hit["snippet"], look)])
+
+
+def cluster(cluster: dict[str, Any], look: Look) -> str:
+    """One cluster of copies: its text and where it stands."""
+    kind = "equal" if cluster["kind"] == "exact" else "nearly equal"
+    lines = [look.style(f"{counted(cluster['size'], 'drawer')}, {kind}", bold=True)]
+    lines += _passage(cluster["snippet"], look)
+    for member in cluster["members"]:
+        alike = "the same text" if member["same_text"] else "similarity " + _number(member["similarity"])
+        parts = (_place(member), _source(member), _line(member["drawer_id"]), alike)
+        lines.append(look.style(" " * INDENT + " · ".join(part for part in parts if part), dim=True))
+    if cluster["size"] > len(cluster["members"]):
+        lines.append(" " * INDENT + f"and {cluster['size'] - len(cluster['members']):,} more")
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.3f}"
+
+
 def remarks(answer: dict[str, Any]) -> Iterator[str]:
     """What there is to say about an answer beside its hits."""
     if answer.get("fallback"):
@@ -72,10 +100,7 @@ def _sentence(text: str) -> str:
 
 
 def _hit(hit: dict[str, Any], answer: dict[str, Any], look: Look) -> str:
-    head = f"{hit['rank']:>2}. {_place(hit)}"
-    score = f"{hit['score']:.3f}"
-    gap = max(1, look.width - len(head) - len(score))
-    lines = [look.style(head, bold=True) + " " * gap + look.style(score, fg="green")]
+    lines = [_headed(f"{hit['rank']:>2}. {_place(hit)}", f"{hit['score']:.3f}", look)]
     lines += [look.style(" " * INDENT + line, dim=True) for line in (_source(hit), _reason(hit)) if line]
     lines += list(_passage(hit["snippet"], look))
     also = hit.get("also_in") or []
@@ -86,6 +111,12 @@ def _hit(hit: dict[str, Any], answer: dict[str, Any], look: Look) -> str:
     if hit.get("explain"):
         lines += [look.style(" " * INDENT + line, dim=True) for line in _explanation(hit["explain"])]
     return "\n".join(lines)
+
+
+def _headed(head: str, number: str, look: Look) -> str:
+    """A heading with a number at the right edge."""
+    gap = max(1, look.width - len(head) - len(number))
+    return look.style(head, bold=True) + " " * gap + look.style(number, fg="green")
 
 
 def _place(hit: dict[str, Any]) -> str:

@@ -1,11 +1,11 @@
-"""What the plugin serves over HTTP: the page (`pages`), the JSON and CSV (`api`, streamed by `export`), the agents' tools (`mcp`), a description of the API (`openapi`), and the links that lead there (`menus`)."""
+"""What the plugin serves over HTTP: the page (`pages`), drawers and what is like them (`drawer`, `similar`, `duplicates`), the JSON and CSV (`api`, streamed by `export`), the agents' tools (`mcp`), a description of the API (`openapi`), and the links that lead there (`menus`)."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from . import api, export, mcp, openapi, pages, status
+from . import api, drawer, duplicates, export, mcp, openapi, pages, similar, status
 from .links import OPENAPI
 
 _PALACE = r"^/(?P<database>[^\/\.]+)/-/mempalace"
@@ -20,4 +20,10 @@ ROUTES: list[tuple[str, Any]] = [
     (_PALACE + r"/status\.json$", status.status_json),
     (_PALACE + r"\.csv$", export.export_csv),
     (_PALACE + r"\.ndjson$", export.export_ndjson),
+    (_PALACE + r"/drawer/(?P<drawer_id>[^\/\.]+)$", drawer.drawer_page),
+    (_PALACE + r"/drawer/(?P<drawer_id>[^\/\.]+)\.json$", drawer.drawer_json),
+    (_PALACE + r"/similar$", similar.similar_page),
+    (_PALACE + r"/similar\.json$", similar.similar_json),
+    (_PALACE + r"/duplicates$", duplicates.duplicates_page),
+    (_PALACE + r"/duplicates\.json$", duplicates.duplicates_json),
 ]

@@ -6,17 +6,15 @@ nothing else, and answers None where there is nothing to show, so that a templat
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
 
 from ..compat import TABLE, database_title, may_view_palace
 from ..errors import MempalaceError
-from ..palace import Palace
 from ..registry import is_palace_database, open_palace, run
 from ..scope import Scope
-from ..text import source_name
 from . import present
+from .drawer import view_of_row
 from .links import Links, palace_path
 from .menus import visible_palaces
 from .overview import overview
@@ -24,8 +22,7 @@ from .table_page import search_box
 
 logger = logging.getLogger(__name__)
 
-SHEETS = ("mempalace.css", "data-app.css")
-FACTS = ("hall", "added_by", "filed_at", "authored_at", "content_date", "parent_drawer_id", "drawer_id")
+SHEETS = ("mempalace.css", "drawer.css", "data-app.css")
 
 
 class DataApp:
@@ -96,7 +93,7 @@ class DataApp:
             database: the palace's database.
             row_id: the drawer's row, as it stands in the URL.
         Returns:
-            place, source, position, neighbours, text and facts; None where this is no palace's drawer.
+            what `_mempalace_drawer.html` shows; None where this is no palace's drawer.
         """
         db = self._datasette.databases.get(database)
         if db is None or not str(row_id).isdecimal() or not await is_palace_database(self._datasette, db):
@@ -105,11 +102,10 @@ class DataApp:
             return None
         try:
             palace = await open_palace(self._datasette, database)
-            row = await run(self._datasette, read_drawer, palace, int(row_id))
+            return await view_of_row(self._datasette, self._request, database, palace, int(row_id))
         except MempalaceError as error:
             logger.warning("%s: drawer %s is shown as a plain row: %s", database, row_id, error)
             return None
-        return drawer_view(row, Links(self._datasette, database, [])) if row else None
 
 
 def template_vars(datasette: Any, request: Any) -> dict[str, DataApp]:
@@ -132,109 +128,3 @@ def top_table(datasette: Any, request: Any, database: str, table: str) -> Any:
         )
 
     return inner
-
-
-def read_drawer(palace: Palace, row_id: int) -> dict[str, Any] | None:
-    """A drawer's row with its number among the drawers of its source and the rows before and after it.
-
-    Args:
-        palace: the palace.
-        row_id: the drawer's row.
-    Returns:
-        the row's columns with `place`, `total`, `previous_id`, `previous_index`, `next_id` and `next_index`.
-    """
-    with palace.reader() as connection:
-        found = connection.execute("select * from drawers where id = ?", [row_id])
-        names = [column[0] for column in found.description]
-        values = found.fetchone()
-        if values is None:
-            return None
-        row = dict(zip(names, values, strict=True))
-        # As search takes a passage together: chunks of one split drawer, else of one source.
-        column = next((name for name in ("parent_drawer_id", "source_file") if row[name]), "id")
-        siblings = connection.execute(_SIBLINGS.format(column=column), {"value": row[column], "id": row_id})
-        place = dict(zip((name[0] for name in siblings.description), siblings.fetchone(), strict=True))
-    return row | place
-
-
-def drawer_view(row: dict[str, Any], links: Links) -> dict[str, Any]:
-    """A drawer's row for the template.
-
-    Args:
-        row: of `read_drawer`.
-        links: out of the palace.
-    """
-    metadata = _metadata(row["metadata"])
-    heading = metadata.pop("heading", None)
-    name = source_name(row["source_file"])
-    named = present.source_label(
-        {
-            "id": row["id"],
-            "source_file": name,
-            "chunk_index": row["chunk_index"],
-            "chunk_total": row["total"],
-        }
-    )
-    return {
-        "id": row["id"],
-        "title": heading if isinstance(heading, str) and heading else named,
-        "named": named,
-        "wing": row["wing"],
-        "room": row["room"],
-        "wing_url": links.place(row["wing"]),
-        "room_url": links.place(row["wing"], row["room"]),
-        "source": name,
-        "source_path": row["source_file"],
-        "source_url": links.to([("source_file", row["source_file"])]) if row["source_file"] else None,
-        "place": row["place"],
-        "total": row["total"],
-        "previous": _neighbour(row, "previous", links),
-        "next": _neighbour(row, "next", links),
-        "filed": present.day(row["filed_at"]),
-        "text": row["text"],
-        "length": present.count(len(row["text"]), "character"),
-        "facts": [(name.replace("_", " "), row[name]) for name in FACTS if row[name] not in (None, "")],
-        "metadata": [(key, _shown(value)) for key, value in metadata.items()],
-        "home_url": links.to([]),
-    }
-
-
-def _neighbour(row: dict[str, Any], side: str, links: Links) -> dict[str, Any] | None:
-    if row[f"{side}_id"] is None:
-        return None
-    label = present.chunk_label(row[f"{side}_index"]) or f"drawer {row[f'{side}_id']}"
-    return {"url": links.row(row[f"{side}_id"]), "label": label}
-
-
-def _metadata(stored: str | None) -> dict[str, Any]:
-    """The metadata column as a dictionary; what is no JSON object is shown as it is."""
-    if not stored:
-        return {}
-    try:
-        found = json.loads(stored)
-    except (ValueError, RecursionError):
-        return {"metadata": stored}
-    return found if isinstance(found, dict) else {"metadata": found}
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-# {column} is one of three names of our own.
-_SIBLINGS = """
-select place, total, previous_id, previous_index, next_id, next_index from (
-  select
-    id,
-    row_number() over position as place,
-    count(*) over () as total,
-    lag(id) over position as previous_id,
-    lag(chunk_index) over position as previous_index,
-    lead(id) over position as next_id,
-    lead(chunk_index) over position as next_index
-  from drawers
-  where {column} = :value
-  window position as (order by chunk_index, id)
-)
-where id = :id
-"""

@@ -16,6 +16,7 @@ from .. import errors
 from ..compat import may_view_instance
 from ..version import __version__
 from .access import cors_headers, reading_only
+from .drawer_schemas import DRAWER_SCHEMAS
 from .menus import visible_palaces
 from .operation import JSON, Operation, described, operation_of
 from .parameters import PARAMETERS, PATH_PARAMETERS
@@ -78,7 +79,7 @@ def document(
         "components": {
             "parameters": path_parameters
             | {name: parameter for name, parameter in PARAMETERS.items() if name in used},
-            "schemas": SCHEMAS,
+            "schemas": SCHEMAS | DRAWER_SCHEMAS,
         },
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import RANKINGS, STRATEGIES, Settings
+from ..duplicates import CLUSTERS, LOWEST, MIN_CHARACTERS, THRESHOLD
 from ..filters import COLUMNS, OPERATORS
 from ..request import FLAGS, MAX_FILTERS, MAX_ID, MAX_QUERY, MAX_VALUES
 from ..request import PARAMETERS as SEARCH
@@ -99,7 +100,46 @@ _DESCRIBED = (
     _flag("doctor", "Whether the palace is examined.", False),
     _flag("all", "Whether every hit is streamed rather than one page of them.", False),
 )  # fmt: skip
-PARAMETERS: dict[str, Schema] = {parameter["name"]: parameter for parameter in _DESCRIBED}
+_OF_DRAWERS = (
+    _flag("other_sources_first", "Whether all drawers of other sources come before those of the drawer's own.", True),
+    _choice("as", "The text as it was written, or rendered as Markdown.", ("written", "rendered"), "written"),
+    _choice(
+        "similar", "Where similar drawers are looked for; the last two are the drawer's own.",
+        ("everywhere", "wing", "room"), "everywhere",
+    ),
+    _query(
+        "threshold", "From which similarity on two drawers are near copies; 1 finds equal texts alone.",
+        {"type": "number", "minimum": LOWEST, "maximum": 1, "default": THRESHOLD},
+    ),
+    _query(
+        "min_characters", "Shorter texts are left out.",
+        {"type": "integer", "minimum": 0, "maximum": 1_000_000, "default": MIN_CHARACTERS},
+    ),
+)  # fmt: skip
+# Names that mean something else elsewhere, under keys of their own.
+_ALSO = {
+    "of_drawer": _query(
+        "drawer_id",
+        "The drawer to compare with: its lasting name, or its id.",
+        {"type": "string", "minLength": 1},
+        required=True,
+        examples={"row": {"value": "1"}},
+    ),
+    "clusters": _query(
+        "n_results",
+        "How many clusters at most, the largest first.",
+        {"type": "integer", "minimum": 1, "maximum": LARGEST, "default": CLUSTERS},
+    ),
+    "next_drawers": _query(
+        "next",
+        "The next of the answer before, to look at the drawers after it.",
+        {"type": "integer", "minimum": 0},
+    ),
+}
+PARAMETERS: dict[str, Schema] = {
+    **{parameter["name"]: parameter for parameter in (*_DESCRIBED, *_OF_DRAWERS)},
+    **_ALSO,
+}
 
 PATH_PARAMETERS: dict[str, Schema] = {
     name: {

@@ -59,6 +59,7 @@ _INDEXES = {
         "valid_from, valid_to",
         "source_drawer",
         "source_closet",
+        "source_file",
     ),
 }
 # What a row refers to: its column, the column with MemPalace's id, and the table that it is looked up in.

@@ -64,6 +64,14 @@ FACES = {
     "NDJSON":                   (f"{PALACE}.ndjson?q=lamp+keeper",                             *GUARDED),
     "status":                   (f"{PALACE}/status?doctor=1",               "linked", 403, 403, 403, "linked"),
     "status JSON":              (f"{PALACE}/status.json?doctor=1",          "linked", 403, 403, 403, "linked"),
+    "drawer":                   (f"{PALACE}/drawer/1?q=lamp&as=rendered",                      *GUARDED),
+    "drawer JSON":              (f"{PALACE}/drawer/1.json",                                    *GUARDED),
+    "unknown drawer":           (f"{PALACE}/drawer/nobody",                 404, 403, 403, 403, 404),
+    "similar":                  (f"{PALACE}/similar?drawer_id=1",                              *GUARDED),
+    "similar JSON":             (f"{PALACE}/similar.json?drawer_id=1",                         *GUARDED),
+    "similar to nothing":       (f"{PALACE}/similar.json",                  400, 403, 403, 403, 400),
+    "duplicates":               (f"{PALACE}/duplicates?threshold=0.5",                         *GUARDED),
+    "duplicates JSON":          (f"{PALACE}/duplicates.json?threshold=0.5",                    *GUARDED),
     "OpenAPI":                  ("/-/mempalace/openapi.json", "hidden", 403, "hidden", "hidden", "hidden"),
     "agents' tool":             ("POST /-/mempalace/mcp",     "shown", 403, "hidden", "hidden", "shown"),
     "list of palaces":          ("/-/mempalace",             "linked", 403, "hidden", "hidden", "linked"),
@@ -79,6 +87,8 @@ FACES = {
     "other table":              ("/palace/notes",                                              *OF_CORE),
     "closets":                  ("/palace/closets",                                            *OF_CORE),
     "SQL function":             (SQL + "select+mempalace_search('lamp+keeper')",               *OF_SQL),
+    "SQL function, similar":    (SQL + "select+mempalace_similar(1)",                          *OF_SQL),
+    "SQL table, similar":       (SQL + "select+*+from+mempalace_similar(1)",                   *OF_SQL),
     "SQL table":                (SQL + "select+*+from+mempalace_search('lamp+keeper')",        *OF_SQL),
     "SQL of one's own":         (SQL + "select+*+from+drawers",                                *OF_SQL),
 }
@@ -260,6 +270,8 @@ async def test_another_database_reaches_no_palace(serve, tmp_path):
         "select * from mempalace_search('lamp')",
         "select * from palace.mempalace_search('lamp')",
         "select mempalace_similarity(1, 'lamp')",
+        "select mempalace_similar(1)",
+        "select * from mempalace_similar(1)",
     ):
         response = await datasette.client.get(f"{at}?{urlencode({'sql': sql})}")
         assert response.status_code == 400, sql

@@ -24,6 +24,11 @@ def row(words):
     return lambda base: f"/palace/drawers/{drawer_with(base, words)['id']}"
 
 
+def drawer(words, **parameters):
+    """The page of the first drawer that has these words."""
+    return lambda base: home(f"/drawer/{drawer_with(base, words)['id']}", **parameters)
+
+
 PLAIN = {
     "overview": home(),
     "overview of a wing": home(wing="lighthouse"),
@@ -36,6 +41,13 @@ PLAIN = {
     "second page of hits": home(q="lamp", n_results=5, next=5),
     "odd hits": home(q="A paper about the lamp in the wing called", n_results=50),
     "no hits": home(q="lampp", wing="lighthous", vector_disabled=1),
+    "drawer": drawer("When the lens", q="how is the lamp trimmed"),
+    "drawer, rendered": drawer("When the lens", **{"as": "rendered"}),
+    "odd drawer, rendered": drawer("<script>", **{"as": "rendered", "similar": "room"}),
+    "no drawer": home("/drawer/nobody"),
+    "similar drawers": lambda base: home("/similar", drawer_id=drawer_with(base, "When the lens")["id"]),
+    "duplicates": home("/duplicates", threshold=0.8),
+    "duplicates, nothing": home("/duplicates", threshold=1, wing="no such wing"),
     "an error": home(q="lamp", since="yesterday"),
 }
 if IS_ONE:  # 0.65 has no place for a search box on a table's page, but in a template of the data app

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import yaml
 
-from ..text import source_name
+from ..text import clean_text, source_name
 from .filenames import Names, without_ending
 from .joining import joined
 from .readable import Readable
@@ -117,11 +117,20 @@ def _common(drawers: list[Row]) -> dict[str, Any]:
 
 
 def _opened(metadata: Any) -> dict[str, Any]:
+    """Metadata by its keys; what is a list or an object stays JSON. What is no metadata has none to show."""
     try:
         found = json.loads(metadata)
+        if not isinstance(found, dict):
+            return {}
+        return {clean_text(key)[0]: _plain(value) for key, value in found.items()}
     except (TypeError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (dict, list)):
+        value = json.dumps(value, ensure_ascii=False)
+    return clean_text(value)[0] if isinstance(value, str) else value
 
 
 def _front_matter(values: dict[str, Any]) -> str:
@@ -138,5 +147,4 @@ def _shown(name: str | None, none: str) -> str:
 
 
 def _put(file: Path, text: str) -> None:
-    # A lone half of a surrogate pair, which JSON in metadata can hold, is no UTF-8.
-    file.write_bytes(text.encode("utf-8", "replace"))
+    file.write_bytes(text.encode("utf-8"))

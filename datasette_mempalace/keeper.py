@@ -5,18 +5,18 @@ One thread a server, started by its first request and never at import. It only h
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
 
 from .change_log import last_change, prune
 from .errors import MempalaceError
+from .logs import get_logger
 from .palace import Palace
 from .repair import mend_full_text
 from .vectors import count_pending, embed_pending, remove_orphans
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 LOOK_SECONDS = 2.0  # how soon a palace that was opened meanwhile gets its first turn
 RETRY_SECONDS = 30.0  # after a failure

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import signal
 import sqlite3
 import threading
@@ -26,6 +25,7 @@ from mcp.shared.exceptions import MCPError
 from .agents import TOOLS, call_tool
 from .agents.schemas import INSTRUCTIONS, PALACE, AgentTool
 from .errors import MempalaceError
+from .logs import get_logger
 from .palace import Palace
 from .version import __version__
 
@@ -37,7 +37,7 @@ MOST_BYTES = 1_000_000  # of a request's body over HTTP
 THREADS = 4
 IDLE_SECONDS = 30.0
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 def make_server(call: Call, palaces: Sequence[str] = ()) -> Server[Any]:

@@ -22,6 +22,7 @@ import numpy as np
 from .change_log import answers_for, last_change
 from .drawers import batched
 from .errors import MirrorUnavailable
+from .logs import get_logger
 from .minilm import Vectors
 from .mirror_check import holds_its_vectors
 from .mirror_folder import MirrorFolder
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 Stop = Callable[[], bool]
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 CHANGES = 5_000
 FILL = 1_000

@@ -7,7 +7,6 @@ child process, so that a crash costs that one, and then held against the vectors
 from __future__ import annotations
 
 import json
-import logging
 import random
 import sqlite3
 import subprocess
@@ -17,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from .change_log import last_change
+from .logs import get_logger
 from .vectors import Kind, as_matrix
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 CLEAN = "closed.json"
 LOCKS = frozenset({"palace.lock", "embedding.lock"})

@@ -5,7 +5,6 @@ Every call of Chroma's has a deadline: it waits for a locked database as long as
 
 from __future__ import annotations
 
-import logging
 import re
 import shutil
 import threading
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .deadlines import Deadlines
 from .errors import MirrorUnavailable
 from .locks import FolderLock
+from .logs import get_logger
 from .mirror_check import LOCKS, is_locked, note_closed, note_opened, survives_probe
 from .mirror_state import HNSW, State
 from .vectors import KINDS, Kind
@@ -21,7 +21,7 @@ from .vectors import KINDS, Kind
 if TYPE_CHECKING:
     from .palace import Palace
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 DATABASE = "chroma.sqlite3"
 ASK_SECONDS = 4.0

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import logging
 import sqlite3
 import threading
 import time
@@ -23,6 +22,7 @@ from .compat import hide_tables, settings_error
 from .config import Settings, read_settings
 from .errors import MempalaceError
 from .keeper import Keeper
+from .logs import get_logger
 from .palace import Palace
 from .schema import INNER_TABLES, is_palace
 
@@ -32,7 +32,7 @@ LOOK_AGAIN = 5.0  # seconds after which a database that was no palace is looked 
 
 P = ParamSpec("P")
 T = TypeVar("T")
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 class Registry:

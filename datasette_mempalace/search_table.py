@@ -8,7 +8,6 @@ work (see `why_off`); `mempalace_search()` as a function of JSON does not need i
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from . import table_function
 from .config import Settings
 from .errors import BadParameter, MempalaceError
 from .filters import Filter
+from .logs import get_logger
 from .palace import Palace
 from .request import SearchRequest, parse_request
 from .scope import DIMENSIONS, Scope
@@ -62,7 +62,7 @@ SHAPE = Shape(
 )
 REMEMBERED_HITS = 2_000
 _WHOLE = re.compile(r"-?\d{1,18}")
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 def why_off(settings: Settings) -> str | None:
@@ -141,6 +141,11 @@ class _Searches:
                 self.remembered[key] = self._search(arguments, conditions, limit)
             except MempalaceError as error:
                 raise TableError(error.message) from error
+            except sqlite3.Error:  # SQLite's to tell: it may be its time limit
+                raise
+            except Exception as error:
+                logger.exception("%s failed", SHAPE.name)
+                raise TableError(f"{type(error).__name__}: {error}") from error
             while len(self.remembered) > 1 and self._held() > REMEMBERED_HITS:
                 self.remembered.popitem(last=False)
         self.remembered.move_to_end(key)

@@ -8,7 +8,6 @@ as "user-defined function raised exception".
 from __future__ import annotations
 
 import json
-import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,7 @@ from datasette.utils.sqlite import sqlite3
 
 from . import search_table, similar_table
 from .errors import MempalaceError, TookTooLong
+from .logs import get_logger
 from .nearest import true_distances
 from .palace import Palace
 from .ranking import similarity
@@ -28,7 +28,7 @@ from .words import match_all
 
 REMEMBERED = 16
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 def register(connection: Any, palace: Palace) -> None:

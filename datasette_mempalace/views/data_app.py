@@ -6,11 +6,11 @@ nothing else, and answers None where there is nothing to show, so that a templat
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from ..compat import TABLE, database_title, may_view_palace
 from ..errors import MempalaceError
+from ..logs import get_logger
 from ..registry import is_palace_database, open_palace, run
 from ..scope import Scope
 from . import present
@@ -20,7 +20,7 @@ from .menus import visible_palaces
 from .overview import overview
 from .table_page import search_box
 
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 SHEETS = ("mempalace.css", "drawer.css", "data-app.css")
 

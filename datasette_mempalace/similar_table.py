@@ -5,7 +5,6 @@ One row a hit, one column a key of a hit. No condition goes into the question; S
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from typing import Any
 
@@ -14,6 +13,7 @@ from datasette.utils.sqlite import sqlite3
 from . import table_function
 from .config import Settings
 from .errors import MempalaceError
+from .logs import get_logger
 from .palace import Palace
 from .search_table import generation, read_options, why_off
 from .similar import SimilarRequest, parse_similar, run_similar
@@ -28,7 +28,7 @@ COLUMNS = {
 PARAMETERS = ("similar_to", "n_results", "options")
 SHAPE = Shape(name="mempalace_similar", columns=COLUMNS, parameters=PARAMETERS, key="id", order="rank")
 REMEMBERED = 16
-logger = logging.getLogger(__name__)
+logger = get_logger(__name__)
 
 
 def register(connection: Any, palace: Palace) -> object:

@@ -196,8 +196,6 @@ def pages(server: Server, requests: int, seed: int) -> list[str]:
             *PARAMETERS,
             "_mempalace",
             "_mempalace_options",
-            "_facet",
-            "_search",
             "all",
             "metadata.a.b",
             "wing",

@@ -25,7 +25,7 @@ from datasette_mempalace.request import PARAMETERS
 from datasette_mempalace.sql_functions import register as register_functions
 from datasette_mempalace.views import ROUTES
 from datasette_mempalace.views.api import CSV_COLUMNS
-from datasette_mempalace.views.openapi import path_of
+from datasette_mempalace.views.openapi import document, path_of
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -165,6 +165,23 @@ async def test_every_key_of_an_answer_is_described(answers):
 def test_every_route_is_described():
     described = first_cells(section("api.md", "# JSON and CSV"))
     assert {path_of(pattern) for pattern, _ in ROUTES} <= described
+
+
+def test_whatever_openapi_names_is_described():
+    described = in_code(DOCS["api.md"])
+    components = document(ROUTES)["components"]
+    for name, schema in components["schemas"].items():
+        assert property_names(schema) <= described, name
+    assert {parameter["name"] for parameter in components["parameters"].values()} - {"filters"} <= described
+
+
+def property_names(schema):
+    """The keys of every object in a JSON Schema."""
+    if isinstance(schema, list):
+        return set().union(*map(property_names, schema))
+    if not isinstance(schema, dict):
+        return set()
+    return set(schema.get("properties", ())).union(*map(property_names, schema.values()))
 
 
 async def test_every_key_of_a_hit_is_described(answers):

@@ -109,11 +109,12 @@ def mempalace_similar(
 
     Args:
         palace, connection: where the drawer is.
-        drawer_id: its `drawer_id` or its integer id; NULL or '' gives no hits.
-        n_results: how many hits at most, or NULL.
-        options: a JSON object with any other parameter of `similar.PARAMETERS`, or NULL.
+        drawer_id: a drawer's `drawer_id`, or the `id` of its row; a text is a `drawer_id` first; NULL or `''` give `[]`.
+        n_results: a whole number from 1 to the setting `max_n_results`; NULL or `''` for the setting `n_results`.
+        options: a JSON object with any other [parameter](api.md#similar-drawers): `wing`, `max_distance`,
+            `other_sources_first`, ...; NULL or `''` for none.
     Returns:
-        hits, best first.
+        a JSON array of the drawers nearest to one, best first; a JSON object where something is wrong.
     Raises:
         MempalaceError: for what is not allowed, and for a drawer that is not there or cannot be compared.
     """

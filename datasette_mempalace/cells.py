@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    "＝",
+    "＋",
+    "－",
+    "＠",
+)  # with the wide forms that some take for them
 # csv writes no NUL before Python 3.11. No text of a palace holds this lone surrogate, so it can stand in meanwhile.
 _NUL_STAND_IN = "\udc00"
 

@@ -83,8 +83,7 @@ class Page(HTMLParser):
     def hit_ids(self):
         """The ids of the drawers that the hits' titles lead to, in order."""
         return [
-            int(found)
-            for found in re.findall(r"<h3 dir=\"auto\"><a href=\"[^\"]*/drawers/(\d+)\"", self.rawdata_kept)
+            int(found) for found in re.findall(r'<li class="mp-hit" id="drawer-(\d+)"', self.rawdata_kept)
         ]
 
     def feed(self, data):

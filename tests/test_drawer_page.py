@@ -182,7 +182,9 @@ async def test_words_of_a_search_are_marked_and_a_link_leads_back(guide, chunks)
     search = "q=trimming+lamp&wing=guides&n_results=20"
     page = Page(await get(guide, f"{page_path(chunks[2][1])}?{search}"))
     assert any(tag == "mark" for tag, _ in page.items)
-    assert page.link("Back to the hits") == f"{PALACE}?{search}"
+    assert page.link("Back to the hits") == f"{PALACE}?{search}#drawer-{chunks[2][0]}"
+    hits = Page(await get(guide, f"{PALACE}?{search}"))
+    assert f"{page_path(chunks[2][1])}?{search}" in [href for href, _ in hits.links]
     assert page.link("Chunk 4 →") == f"{page_path(chunks[3][1])}?{search}"
     assert page.link("Rendered") == f"{page_path(chunks[2][1])}?{search}&as=rendered"
     rendered = await get(guide, page.link("Rendered"))

@@ -61,7 +61,7 @@ def drawer_view(found: Found, asked: DrawerRequest, links: DrawerLinks, may_run_
         "filed": filed,
         "written": written if written != filed else None,
         "query": asked.search.query,
-        "back_url": links.to(links.pairs),
+        "back_url": f"{links.to(links.pairs)}#drawer-{row['id']}",
         "home_url": links.to([]),
         "page_url": links.drawer_path(row),
         "json_url": links.data(row),

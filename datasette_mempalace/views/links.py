@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import urllib.parse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from datasette.utils import tilde_encode
@@ -122,6 +122,11 @@ class Links:
     def drawer(self, drawer_id: str) -> str:
         """The page of one drawer."""
         return drawer_path(self.datasette, self.database, drawer_id)
+
+    def drawer_from_here(self, drawer: Mapping[str, Any]) -> str:
+        """The page of one drawer, which leads back to this state; one whose name is empty is found by its row."""
+        path = self.drawer(drawer["drawer_id"] or str(drawer["id"]))
+        return f"{path}?{urllib.parse.urlencode(self.pairs)}" if self.pairs else path
 
     def source(self, source_file: str) -> str:
         """The page of one source."""

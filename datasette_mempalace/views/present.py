@@ -68,11 +68,11 @@ def hit_view(hit: dict[str, Any], answer: dict[str, Any], links: Links) -> dict[
     label = source_label(hit)
     written = day(hit["authored_at"] or hit["content_date"])
     filed = day(hit["filed_at"])
-    copies = [{"url": copy["url"], "label": source_label(copy)} for copy in hit["also_in"]]
+    copies = [{"url": links.drawer_from_here(copy), "label": source_label(copy)} for copy in hit["also_in"]]
     return {
         "rank": hit["rank"],
         "id": hit["id"],
-        "url": hit["url"],
+        "url": links.drawer_from_here(hit),
         "wing": hit["wing"],
         "room": hit["room"],
         "wing_url": links.place(hit["wing"]),

@@ -188,18 +188,27 @@ def remove_sources(palace: Palace, source_files: Iterable[str], added_by: str | 
 
 
 def delete_drawers(palace: Palace, scope: Scope) -> int:
-    """Delete every drawer of a scope, and the closets of sources that have no drawer left.
+    """Delete every drawer of a scope, and the closets of sources that have no drawer left; in batches.
 
     Returns:
         how many drawers were deleted.
     """
     where, parameters = scope.where()
-    with palace.writer() as connection:
-        sources = connection.execute(
-            f"select json_group_array(distinct source_file) from drawers where {where}", parameters
-        ).fetchone()[0]
-        deleted: int = connection.execute(f"delete from drawers where {where}", parameters).rowcount
-        _remove_closets_without_drawers(connection, sources)
+    with palace.reader() as connection:
+        found = connection.execute(
+            f"select id, source_file from drawers where {where}", parameters
+        ).fetchall()
+    deleted = 0
+    for batch in batched(found, BATCH):
+        ids = json.dumps([row_id for row_id, _ in batch])
+        with palace.writer() as connection:
+            # The scope again: who has left it meanwhile stays.
+            deleted += connection.execute(
+                f"delete from drawers where id in (select value from json_each(:batch)) and {where}",
+                {**parameters, "batch": ids},
+            ).rowcount
+            sources = sorted({source for _, source in batch if isinstance(source, str)})
+            _remove_closets_without_drawers(connection, json.dumps(sources))
     return deleted
 
 

@@ -107,6 +107,13 @@ class PalaceReadOnly(MempalaceError):
     title = "Palace is read-only"
 
 
+class PalaceInUse(MempalaceError):
+    """Something needs the palace for itself, and another process has it open."""
+
+    status = 409
+    title = "Palace in use"
+
+
 class EmbedderUnavailable(MempalaceError):
     """The embedding model cannot be used here or not yet."""
 

@@ -242,10 +242,20 @@ class Palace:
         finally:
             lock.release()
 
-    def checkpoint(self) -> None:
-        """Write what is still in the write-ahead log into the database file, for copying or immutable serving."""
+    def checkpoint(self) -> bool:
+        """Write what is still in the write-ahead log into the database file, for copying or immutable serving.
+
+        Returns:
+            whether the log is empty now; not while somebody reads or writes.
+        """
         with self.writer(transaction=False) as connection:
-            connection.execute("pragma wal_checkpoint(truncate)")
+            busy = connection.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
+        return not busy
+
+    def close_readers(self) -> None:
+        """Close the reading connections that are idle; new ones are made when they are needed."""
+        while not self._readers.empty():
+            self._readers.get_nowait().close()
 
     def close(self) -> None:
         """Close every connection and the mirror; the palace must not be used afterwards."""
@@ -254,8 +264,7 @@ class Palace:
             self._mirror.close()
         if self._matrices is not None:
             self._matrices.drop()
-        while not self._readers.empty():
-            self._readers.get_nowait().close()
+        self.close_readers()
         # Last, because only a connection that may write takes the write-ahead log away when it closes.
         with self._write_lock:
             if self._writer is not None:

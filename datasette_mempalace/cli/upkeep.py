@@ -1,4 +1,4 @@
-"""The commands that look after a palace: sync, status, doctor."""
+"""The commands that look after a palace: sync, status, doctor, purge."""
 
 from __future__ import annotations
 
@@ -120,4 +120,24 @@ def _line(finding: Finding) -> str:
     return f"{'well  ' if finding.ok else 'NOT OK'}  {finding.check}: {finding.says}{cause}{helps}"
 
 
-COMMANDS = (sync, status, doctor)
+@click.command(cls=PalaceCommand)
+@palace_argument
+@config_option
+def purge(palace: Path, config: Path | None) -> None:
+    """Make deleted texts really go: rewrite indexes, file and mirror without them.
+
+    SQLite only marks what is deleted. Stop the server first: nobody else may have PALACE open.
+    """
+    from ..purge import purge as purge_palace
+
+    with common.open_palace(palace, config) as opened:
+        done = purge_palace(opened)
+    if done.closets:
+        click.echo(f"Lines about drawers that are gone were taken out of {counted(done.closets, 'closet')}.")
+    saved = done.bytes_before - done.bytes_after
+    click.echo(f"Indexes and file were written anew{f', {saved:,} bytes smaller' if saved > 0 else ''}.")
+    if done.mirror_left:
+        common.note(f"The mirror was left as it is: {done.mirror_left}")
+
+
+COMMANDS = (sync, status, doctor, purge)

@@ -103,6 +103,7 @@ SCHEMAS: dict[str, Schema] = {
         ),
         mirror=record(
             "The Chroma mirror.",
+            {"server": NULLABLE_TEXT},
             state={"enum": ["in step", "behind", "none"]},
             position=INTEGER,
             path=NULLABLE_TEXT,

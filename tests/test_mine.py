@@ -211,6 +211,31 @@ def test_links_are_not_followed_and_loops_end(palace, folder, tmp_path):
     assert done.skipped == {"symbolic link": 3}
 
 
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_link_put_in_place_between_looking_and_reading_is_not_followed(
+    palace, folder, tmp_path, monkeypatch, what
+):
+    outside = tmp_path / "elsewhere"
+    write(outside, {"x.md": "outside"})
+    write(folder, {"a/x.md": "inside", "b.md": "inside too"})
+    look_through = files._look_through
+
+    def swapped(*arguments):
+        found = look_through(*arguments)
+        (folder / "a").rename(folder / "moved")
+        if what == "folder":
+            (folder / "a").symlink_to(outside)
+        else:
+            (folder / "a").mkdir()
+            (folder / "a" / "x.md").symlink_to(outside / "x.md")
+        return found
+
+    monkeypatch.setattr(files, "_look_through", swapped)
+    done = mine(palace, folder)
+    assert sources(palace, folder) == ["b.md"]
+    assert done.skipped == {"unreadable": 1}
+
+
 def test_the_folder_may_itself_be_a_link(palace, folder, tmp_path):
     write(folder, {"a.md": "x"})
     (tmp_path / "current").symlink_to(folder)

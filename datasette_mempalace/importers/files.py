@@ -88,7 +88,7 @@ def mine(
     found, kept = _look_through(root, palace, max_bytes, done)
     for count, file in enumerate(found, 1):
         try:
-            text = read_text(file.path, max_bytes)
+            text = read_text(file.path, max_bytes, within=root)
         except CannotRead as error:
             _skip(done, Skipped(file.path, error.reason, error.lasting), root, kept)
         else:

@@ -60,16 +60,17 @@ class CannotRead(Exception):
         self.reason, self.lasting = reason, lasting
 
 
-def read_text(path: str, max_bytes: int = MAX_BYTES) -> str:
+def read_text(path: str, max_bytes: int = MAX_BYTES, within: str | None = None) -> str:
     """The text of a file, to the character.
 
     Args:
         path: the file.
         max_bytes: the most bytes that it may have.
+        within: a folder above it; from there on no part of the path may be a symbolic link.
     Raises:
         CannotRead: when it is too large, empty, binary, in another encoding, or not to be opened.
     """
-    data = _read_bytes(path, max_bytes)
+    data = _read_bytes(path, max_bytes, within)
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return _not_blank(_decode(data, encoding))
@@ -88,7 +89,7 @@ def promises_text(path: str) -> bool:
     )
 
 
-def _read_bytes(path: str, max_bytes: int) -> bytes:
+def _read_bytes(path: str, max_bytes: int, within: str | None) -> bytes:
     # O_NOFOLLOW and O_NONBLOCK: between the walk and now, the file may have become a link or a pipe.
     flags = (
         os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -97,12 +98,20 @@ def _read_bytes(path: str, max_bytes: int) -> bytes:
         with os.fdopen(os.open(path, flags), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise CannotRead(UNREADABLE, lasting=False)
+            if within and not _lies_within(path, within, os.fstat(file.fileno())):
+                raise CannotRead(UNREADABLE, lasting=False)
             data = file.read(max_bytes + 1)
     except OSError:
         raise CannotRead(UNREADABLE, lasting=False) from None
     if len(data) > max_bytes:
         raise CannotRead(TOO_LARGE, lasting=False)
     return data
+
+
+def _lies_within(path: str, folder: str, opened: os.stat_result) -> bool:
+    """Whether an open file is the one at its path below a folder: a folder on the way may have become a link, too."""
+    place = os.path.join(os.path.realpath(folder), os.path.relpath(path, folder))
+    return os.path.realpath(path) == place and os.path.samestat(os.lstat(place), opened)
 
 
 def _looks_binary(path: str, sample: bytes) -> bool:

@@ -22,7 +22,7 @@ class Settings:
     """Every setting with its default. Numbers are MemPalace's unless `docs/configuration.md` says otherwise."""
 
     title: str | None = None
-    embedder: Mapping[str, Any] | None = None
+    embedder: Mapping[str, Any] | None = field(default=None, repr=False)  # its config may hold keys
     mirror_path: str | None = None
     chroma: ChromaServer | None = None
     ranking: str = "palace"

@@ -62,6 +62,13 @@ class Embedder:
         """The settings that may be written down where others read them: without keys, tokens and passwords."""
         return {key: value for key, value in self.config.items() if not _SECRET.search(key)}
 
+    def without_secrets(self, text: str) -> str:
+        """A text in which no key or password of the settings stands any more."""
+        secrets = [str(value) for key, value in self.config.items() if _SECRET.search(key) and value]
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
     @property
     def is_local(self) -> bool:
         """Whether the model runs in this process from files, so that a call takes milliseconds."""
@@ -118,7 +125,7 @@ class Embedder:
             raise
         except Exception as error:  # any of some thirty client libraries: the cause is named, nothing is lost
             raise EmbedderUnavailable(
-                f"The embedding model {self.model} failed: {type(error).__name__}: {error}"
+                f"The embedding model {self.model} failed: {type(error).__name__}: {self.without_secrets(str(error))}"
             ) from error
         if vectors.shape[0] != len(texts) or vectors.ndim != 2 or not np.isfinite(vectors).all():
             raise EmbedderUnavailable(f"The embedding model {self.model} answered with unusable vectors.")
@@ -168,7 +175,7 @@ class Embedder:
             Exception
         ) as error:  # missing package, missing key, refused setting: said by the function itself
             raise EmbedderUnavailable(
-                f"The embedding function {self.name} cannot be used: {type(error).__name__}: {error}"
+                f"The embedding function {self.name} cannot be used: {type(error).__name__}: {self.without_secrets(str(error))}"
             ) from error
         return lambda texts: np.asarray(made(list(texts)), dtype=np.float32)
 

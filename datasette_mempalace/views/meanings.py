@@ -103,7 +103,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "first_filed": "when the first drawer was filed",
         "last_filed": "when the last one was",
         "embedder": "the embedding model: `model`, `dimension` of its vectors, whether it is `available`, and the `reason` why not",
-        "mirror": "the Chroma mirror: `state`, its `position` in the change log, its `path`, and a `reason`",
+        "mirror": "the Chroma mirror: `state`, its `position` in the change log, its `path` or `server`, and a `reason`",
         "table_function": "the table in SQL: whether it is `available`, and the `reason` why not",
         "well": "with `doctor=1`: whether every check was passed",
         "findings": "with `doctor=1`: what each check has found",

@@ -1,12 +1,14 @@
-"""Wing and room counts over the candidate pool, for narrowing a search and widening it again."""
+"""Wings, rooms and days of the candidate pool, counted, for narrowing a search and widening it again."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Any
 
 from .pool import Pool, Search, count_in_scope, unite
 from .scope import DIMENSIONS
+from .timeline import as_json, make_timeline
 
 FACETS = ("wing", "room")
 
@@ -23,6 +25,25 @@ def count_facets(search: Search, pool: Pool) -> dict[str, list[dict[str, Any]]]:
         chosen come from the pool itself, so that they add up to its size.
     """
     return {dimension: _count(search, pool, dimension) for dimension in FACETS}
+
+
+def count_days(search: Search, pool: Pool) -> dict[str, Any]:
+    """When the candidates were filed, or another date of theirs: the scope's date column.
+
+    Args:
+        search: the search under way.
+        pool: its candidate pool.
+    Returns:
+        the timeline, as `timeline.as_json` has it. SQLite reads the dates, as it does for `since` and `before`.
+    """
+    scope = search.request.scope
+    moments = [candidate.row[scope.date_column] for candidate in pool.candidates]
+    given = [moment for moment in moments if moment is not None]
+    days = search.connection.execute(
+        "select date(value), count(*) from json_each(?) group by 1", [json.dumps(given)]
+    )
+    timeline = make_timeline(dict(days), len(moments) - len(given), scope.since, scope.before)
+    return as_json(timeline, scope.date_column)
 
 
 def _count(search: Search, pool: Pool, dimension: str) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ from .config import Settings
 from .counts import WordCounts
 from .embedding import Embedder, embedder_from
 from .errors import EmbedderMismatch, MempalaceError, PalaceNotFound, PalaceReadOnly
+from .kept import KeptAnswers
 from .locks import FolderLock
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Palace:
         settings: the settings in force.
         read_only: whether nothing may be written (an immutable database, a read-only file system).
         word_counts: in how many drawers words stand, as far as searches have asked.
+        kept_answers: what pages have counted and the palace has not changed since.
     """
 
     def __init__(self, path: str, settings: Settings, read_only: bool):
@@ -54,6 +56,7 @@ class Palace:
         self._may_create = False
         self._immutable = False
         self.word_counts = WordCounts()
+        self.kept_answers = KeptAnswers()
         self._embedder: Embedder | None = None
         self._mirror: Mirror | None = None
         self._matrices: MatrixKeeper | None = None

@@ -21,6 +21,8 @@ DRAWER_COLUMNS = (
 )  # fmt: skip
 CLOSET_COLUMNS = ("closet_id", "wing", "room", "source_file", "text", "metadata")
 
+PLACES_INDEX = "idx_drawers_places"
+
 # What is there for the palace itself, not for readers.
 INNER_TABLES = (
     "drawer_vectors", "closet_vectors", "spare_vectors", "drawer_changes", "mempalace_settings", "_sqlite_migrations",
@@ -128,6 +130,15 @@ def m004_dates_of_the_text(db: Any) -> None:
     """Windows over the dates that a text was written at or is about, as quick as over the filing date."""
     for column in ("authored_at", "content_date"):
         db.execute(f"create index idx_drawers_{column}_moment on drawers(datetime({column}))")
+
+
+@migrations()
+def m005_places(db: Any) -> None:
+    """All that pages count by, side by side: they then read this index and never the texts."""
+    db["drawers"].create_index(
+        ["wing", "room", "filed_at", "authored_at", "content_date", "hall", "added_by", "source_file"],
+        index_name=PLACES_INDEX,
+    )
 
 
 def migrate(connection: Any) -> list[str]:

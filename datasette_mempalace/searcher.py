@@ -20,7 +20,7 @@ from .errors import (
     MempalaceError,
     PalaceNotFound,
 )
-from .facets import count_facets
+from .facets import count_days, count_facets
 from .origins import CHROMA_FILE, find_palace_of, how_to_import
 from .palace import Palace
 from .pool import Candidate, Pool, Search, count_in_scope, make_pool, pool_size
@@ -206,6 +206,7 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str
     if request.facets:
         facets_started = time.perf_counter()
         answer["facets"] = count_facets(search, pool)
+        answer["timeline"] = count_days(search, pool)
         search.timed("facets", facets_started)
     search.timed("total", started)
     answer["timings_ms"] = {step: round(spent, 1) for step, spent in search.clock.items()}

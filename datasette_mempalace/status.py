@@ -50,6 +50,22 @@ def palace_status(palace: Palace) -> dict[str, Any]:
     }
 
 
+def vectors_state(palace: Palace) -> dict[str, Any]:
+    """What the vectors are made with and how the mirror stands, without counting anything.
+
+    Returns:
+        `embedder` {model, dimension, available, reason} and `mirror` {state, position, path, reason}.
+    """
+    with palace.reader() as connection:
+        dimension = stored_dimension(connection)
+        model = get_setting(connection, "embedding_model")
+        position, changes = read_position(connection), last_change(connection)
+    return {
+        "embedder": _embedder(palace, model, dimension),
+        "mirror": _mirror(palace, position, changes),
+    }
+
+
 def _embedder(palace: Palace, model: str | None, dimension: int | None) -> dict[str, Any]:
     try:
         reason = palace.embedder.missing()

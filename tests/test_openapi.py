@@ -149,7 +149,9 @@ async def test_refusals_are_as_described(make_datasette, palace_path, database):
     for pattern, view in ROUTES:
         path = path_of(pattern)
         if operation_of(view) and "{database}" in path:
-            address = path.replace("{database}", database).replace("{drawer_id}", "1")
+            address = (
+                path.replace("{database}", database).replace("{drawer_id}", "1").replace("{what}", "rooms")
+            )
             response = await datasette.client.get(f"{address}?q=token")
             assert response.status_code == (404 if database == "nope" else 403), path
             check(path, response)
@@ -157,3 +159,25 @@ async def test_refusals_are_as_described(make_datasette, palace_path, database):
 
 async def test_the_document_describes_itself(served):
     check(DOCUMENT, await served.client.get(DOCUMENT))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [{}, {"wing": "acme-app", "since": "2026-01-01"}, {"q": "token"}, {"wing": "nope"}, {"n_results": 0}],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "page", ["overview.json", "timeline.json", "rooms.json", "sources.json", "authors.csv"]
+)
+async def test_answers_of_the_look_around_are_as_described(served, page, query):
+    path = re.sub(r"^(?!overview|timeline)\w+", "{what}", page)
+    response = await served.client.get(f"{PALACE}/{page}?{urlencode(query)}")
+    check("/{database}/-/mempalace/" + path, response)
+
+
+@pytest.mark.parametrize("source", ["/notes/guide.md", "nope"])
+async def test_a_source_is_as_described(served, source):
+    check(
+        "/{database}/-/mempalace/source.json",
+        await served.client.get(f"{PALACE}/source.json?source_file={source}"),
+    )

@@ -21,7 +21,7 @@ from datasette_mempalace.vectors import embed_pending
 from datasette_mempalace.views import ROUTES
 
 PROJECT = Path(__file__).resolve().parent.parent
-# Stands in texts, names, sources, headings and closets, and in no request.
+# Stands in texts, names, sources, headings and closets, and in no request but those that must name a source or an author.
 SECRET = "xyzzyvault"
 PALACE = "/palace/-/mempalace"
 ROOT = {"id": "root"}
@@ -73,6 +73,14 @@ FACES = {
     "duplicates":               (f"{PALACE}/duplicates?threshold=0.5",                         *GUARDED),
     "duplicates JSON":          (f"{PALACE}/duplicates.json?threshold=0.5",                    *GUARDED),
     "OpenAPI":                  ("/-/mempalace/openapi.json", "hidden", 403, "hidden", "hidden", "hidden"),
+    "overview JSON":            (f"{PALACE}/overview.json",                                    *GUARDED),
+    "timeline JSON":            (f"{PALACE}/timeline.json?added_by=xyzzyvault",                *GUARDED),
+    "timeline JSON of a search": (f"{PALACE}/timeline.json?q=lamp&added_by=xyzzyvault",         *GUARDED),
+    "list":                     (f"{PALACE}/rooms",                                            *GUARDED),
+    "list JSON":                (f"{PALACE}/sources.json",                                     *GUARDED),
+    "list CSV":                 (f"{PALACE}/authors.csv",                                      *GUARDED),
+    "source":                   (f"{PALACE}/source?source_file=/xyzzyvault/xyzzyvault-0.md",   *GUARDED),
+    "source JSON":              (f"{PALACE}/source.json?source_file=/xyzzyvault/xyzzyvault-0.md", *GUARDED),
     "agents' tool":             ("POST /-/mempalace/mcp",     "shown", 403, "hidden", "hidden", "shown"),
     "list of palaces":          ("/-/mempalace",             "linked", 403, "hidden", "hidden", "linked"),
     "front page":               ("/",                         "shown", 403, "hidden", "hidden", "shown"),

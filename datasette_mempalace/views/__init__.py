@@ -1,14 +1,30 @@
-"""What the plugin serves over HTTP: the page (`pages`), drawers and what is like them (`drawer`, `similar`, `duplicates`), the JSON and CSV (`api`, streamed by `export`), the agents' tools (`mcp`), a description of the API (`openapi`), and the links that lead there (`menus`)."""
+"""What the plugin serves over HTTP: the page (`pages`), the look around (`explore`, `lists`, `source`), drawers and what is
+like them (`drawer`, `similar`, `duplicates`), the JSON and CSV (`api`, streamed by `export`), the agents' tools (`mcp`), a
+description of the API (`openapi`), and the links that lead there (`menus`)."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from . import api, drawer, duplicates, export, mcp, openapi, pages, similar, status
+from . import (
+    api,
+    drawer,
+    duplicates,
+    explore,
+    export,
+    lists,
+    mcp,
+    openapi,
+    pages,
+    similar,
+    source,
+    status,
+)
 from .links import OPENAPI
 
 _PALACE = r"^/(?P<database>[^\/\.]+)/-/mempalace"
+_LIST = "/(?P<what>wings|rooms|sources|halls|authors)"
 
 ROUTES: list[tuple[str, Any]] = [
     (r"^/-/mempalace$", pages.index_page),
@@ -26,4 +42,11 @@ ROUTES: list[tuple[str, Any]] = [
     (_PALACE + r"/similar\.json$", similar.similar_json),
     (_PALACE + r"/duplicates$", duplicates.duplicates_page),
     (_PALACE + r"/duplicates\.json$", duplicates.duplicates_json),
+    (_PALACE + r"/overview\.json$", explore.overview_json),
+    (_PALACE + r"/timeline\.json$", explore.timeline_json),
+    (_PALACE + _LIST + "$", lists.list_page),
+    (_PALACE + _LIST + r"\.json$", lists.list_json),
+    (_PALACE + _LIST + r"\.csv$", lists.list_csv),
+    (_PALACE + "/source$", source.source_page),
+    (_PALACE + r"/source\.json$", source.source_json),
 ]

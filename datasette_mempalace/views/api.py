@@ -124,8 +124,17 @@ class _AbsoluteLinks(Links):
     def to(self, *args: Any, **kwargs: Any) -> str:
         return str(self.datasette.absolute_url(self.request, super().to(*args, **kwargs)))
 
+    def beside(self, *args: Any, **kwargs: Any) -> str:
+        return str(self.datasette.absolute_url(self.request, super().beside(*args, **kwargs)))
+
     def row(self, row_id: int) -> str:
         return str(self.datasette.absolute_url(self.request, super().row(row_id)))
+
+    def drawer(self, drawer_id: str) -> str:
+        return str(self.datasette.absolute_url(self.request, super().drawer(drawer_id)))
+
+    def source(self, source_file: str) -> str:
+        return str(self.datasette.absolute_url(self.request, super().source(source_file)))
 
 
 def data_links(

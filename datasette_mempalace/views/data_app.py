@@ -10,6 +10,7 @@ from typing import Any
 
 from ..compat import TABLE, database_title, may_view_palace
 from ..errors import MempalaceError
+from ..explore.holdings import holdings
 from ..logs import get_logger
 from ..registry import is_palace_database, open_palace, run
 from ..scope import Scope
@@ -17,7 +18,6 @@ from . import present
 from .drawer import view_of_row
 from .links import Links, palace_path
 from .menus import visible_palaces
-from .overview import overview
 from .table_page import search_box
 
 logger = get_logger(__name__)
@@ -56,7 +56,7 @@ class DataApp:
         for name in await visible_palaces(self._datasette, self._actor):
             try:
                 palace = await open_palace(self._datasette, name)
-                held = await run(self._datasette, overview, palace, Scope())
+                held = await run(self._datasette, holdings, palace, Scope())
                 title = palace.settings.title or await database_title(self._datasette, name) or name
             except MempalaceError as error:
                 logger.warning("%s is not shown: %s", name, error)
@@ -69,8 +69,11 @@ class DataApp:
                     "url": palace_path(self._datasette, name),
                     "table_url": self._datasette.urls.table(name, TABLE),
                     "counts": [
-                        present.count(held[f"{noun}s"], noun)
-                        for noun in ("drawer", "room", "source", "closet")
+                        present.count(held["drawers"], "drawer"),
+                        *(
+                            present.count(held[f"{noun}_count"], noun)
+                            for noun in ("room", "source", "closet")
+                        ),
                     ],
                     "last_filed": present.day(held["last_filed"]),
                     "wings": [
@@ -78,7 +81,7 @@ class DataApp:
                         | {
                             "name": wing["wing"],
                             "url": links.place(wing["wing"]),
-                            "rooms": len(wing["rooms"]),
+                            "rooms": wing["room_count"],
                         }
                         for wing in held["wings"]
                     ],

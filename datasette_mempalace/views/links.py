@@ -45,14 +45,16 @@ def drawer_path(datasette: Any, database: str, drawer_id: str) -> str:
     return f"{palace_path(datasette, database)}/drawer/{tilde_encode(drawer_id)}"
 
 
-def source_path(datasette: Any, database: str, source_file: str, **more: str) -> str:
-    """The page on which one source is read from start to end."""
+def source_path(datasette: Any, database: str, source_file: str, extension: str = "", **more: str) -> str:
+    """The page on which one source is read from start to end, or its data."""
     query = urllib.parse.urlencode({"source_file": source_file, **more})
-    return f"{palace_path(datasette, database, '/source')}?{query}"
+    return f"{palace_path(datasette, database, f'/source{extension}')}?{query}"
 
 
 def filter_pair(dimension: str, value: str | None) -> Pair:
     """The pair that allows one value of a dimension; None is "has none"."""
+    if value == "":  # an empty parameter means "no filter"
+        return f"{dimension}__in", '[""]'
     return (f"{dimension}__isnull", "1") if value is None else (dimension, value)
 
 
@@ -104,16 +106,42 @@ class Links:
         pair = filter_pair(dimension, value)
         return self.without_pair(pair) if pair in self.pairs else self.to([*self.pairs, pair])
 
-    def place(self, wing: str | None, room: str | None = "") -> str | None:
-        """The overview of a wing, or of a room in it; None where no URL can say it. `room=""` is all rooms."""
-        pairs = [filter_pair("wing", wing)] if wing != "" else []
-        if room != "":
-            pairs.append(filter_pair("room", room))
-        return self.to(pairs) if pairs else None
+    def place(self, wing: str | None, *room: str | None) -> str:
+        """The page of a wing, or of a room in it."""
+        return self.to([filter_pair("wing", wing), *(filter_pair("room", name) for name in room)], "")
+
+    def having(self, column: str, value: str | None) -> str:
+        """This state, narrowed to drawers with one value in a column; None is "has none"."""
+        if value is None:
+            pair = (f"{column}__isnull", "1")
+        else:
+            pair = (f"{column}__exact", value) if value else (f"{column}__in", '[""]')
+        return self.to(dict.fromkeys([*self.pairs, pair]))
+
+    def narrowed(self, since: str, before: str, date_column: str) -> str:
+        """This state with another window of dates, inside the one it has."""
+        given = dict(self.pairs)
+        # Texts of one form: days, perhaps with a time, which sorts after its day.
+        window = [
+            ("since", max(since, given.get("since", since))),
+            ("before", min(before, given.get("before", before))),
+        ]
+        names = ("since", "before", "date_column")
+        kept = [pair for pair in self.pairs if pair[0] not in names]
+        column = [("date_column", date_column)] if date_column != "filed_at" else []
+        return self.to([*kept, *window, *column])
+
+    def beside(self, page: str, extension: str = "", **more: str) -> str:
+        """This state on another page of the palace: a list of its wings, its timeline ..."""
+        path = palace_path(self.datasette, self.database, f"/{page}{extension}")
+        query = urllib.parse.urlencode([*self.pairs, *more.items()])
+        return f"{path}?{query}" if query else path
 
     def table(self, pairs: Iterable[Pair]) -> str:
         """Datasette's own page of the drawers, in a state of its own."""
-        return f"{self.datasette.urls.table(self.database, TABLE)}?{urllib.parse.urlencode(list(pairs))}"
+        query = urllib.parse.urlencode(list(pairs))
+        path = str(self.datasette.urls.table(self.database, TABLE))
+        return f"{path}?{query}" if query else path
 
     def row(self, row_id: int) -> str:
         """The page of one drawer's row."""

@@ -20,6 +20,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "best": "`score` and `bm25_score` of the best candidates, to draw bars against",
         "weights": "`similarity` and `bm25`: the two weights of the score",
         "facets": "for `wing` and `room` a list of `value`, `count`, `selected`, `toggle_url`; absent with `facets=0`",
+        "timeline": "when the candidates were filed, or another date by `date_column`: `unit`, `buckets` (`since`, `before`, `count`), `dated`, `undated`, `unreadable`, as on [the pages](pages.md#the-palace-its-wings-and-rooms); absent with `facets=0`",
         "did_you_mean": 'for a `wing` or `room` that no drawer has, the names that are near: `{"wing": {"acme-ap": ["acme-app"]}}`',
         "unknown_words": "only without hits: each `word` of the query that no drawer has, with the words that are `near` (`word`, `drawers`)",
         "next": "the next page's token",

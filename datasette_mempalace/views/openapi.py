@@ -17,6 +17,7 @@ from ..compat import may_view_instance
 from ..version import __version__
 from .access import cors_headers, reading_only
 from .drawer_schemas import DRAWER_SCHEMAS
+from .explored import EXPLORED
 from .menus import visible_palaces
 from .operation import JSON, Operation, described, operation_of
 from .parameters import PARAMETERS, PATH_PARAMETERS
@@ -79,7 +80,7 @@ def document(
         "components": {
             "parameters": path_parameters
             | {name: parameter for name, parameter in PARAMETERS.items() if name in used},
-            "schemas": SCHEMAS | DRAWER_SCHEMAS,
+            "schemas": SCHEMAS | DRAWER_SCHEMAS | EXPLORED,
         },
     }
 

@@ -1,104 +1,111 @@
-"""What a palace, or a part of it, holds: the page before the first search. It reads SQLite and nothing else."""
+"""What a palace, or a part of it, holds, in a reader's words: every element a link to the drawers behind it. Pure."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..palace import Palace
-from ..scope import Scope
-from ..snippets import snippet
-from ..text import source_name
+from . import present
+from .links import Links
+from .pictures import histogram, named, treemaps
 
-LATEST = 8
-HEAD = 180  # characters
-LATEST_ROWS = 2000  # drawers looked through for the latest sources: one large source must not hide the others
+TABLE_WINGS = 40
+TABLE_ROOMS = 12
+DATE_COLUMNS = {"filed_at": "filed", "authored_at": "written", "content_date": "about"}
+TIMES = {
+    "filed_at": "Filed over time",
+    "authored_at": "Written over time",
+    "content_date": "What days it is about",
+}
 
 
-def overview(palace: Palace, scope: Scope) -> dict[str, Any]:
-    """Count and list what lies in a scope.
+def overview_view(found: dict[str, Any], links: Links) -> dict[str, Any]:
+    """Holdings for the template.
 
     Args:
-        palace: the palace.
-        scope: the part of it to look at.
-    Returns:
-        drawers, rooms, sources, closets (None for a part), first_filed, last_filed, wings (largest first, each with
-        its rooms) and latest (the sources filed last).
+        found: as `explore.holdings` reads them; not changed.
+        links: out of this state.
     """
-    with palace.reader() as connection:
-        wings = _wings(connection, scope)
-        where, parameters = scope.where()
-        sources, first, last = connection.execute(
-            "select count(distinct nullif(source_file, '')), min(filed_at), max(filed_at)"
-            f" from drawers where {where}",
-            parameters,
-        ).fetchone()
-        closets = (
-            connection.execute("select count(*) from closets").fetchone()[0] if scope.is_everything else None
-        )
-        return {
-            "drawers": sum(wing["count"] for wing in wings),
-            "rooms": sum(len(wing["rooms"]) for wing in wings),
-            "sources": sources,
-            "closets": closets,
-            "first_filed": first,
-            "last_filed": last,
-            "wings": wings,
-            "latest": _latest(connection, scope),
+    buckets = found["timeline"]["buckets"]
+    return {
+        **found,
+        "asks": [{"text": topic, "url": links.with_value("q", topic)} for topic in found["topics"]],
+        "pictures": treemaps(found["wings"], found["wing_count"], found["drawers"], links),
+        "wing_rows": [_wing_row(wing, links) for wing in found["wings"][:TABLE_WINGS]],
+        "more_wings": max(0, found["wing_count"] - TABLE_WINGS),
+        "one_wing": found["wing_count"] == 1,
+        "first_day": present.day(found["first_filed"]),
+        "last_day": present.day(found["last_filed"]),
+        "time": timeline_view(found["timeline"], links) if buckets or found["drawers"] else None,
+        "sources": _shares(found["largest_sources"], links, "source_file"),
+        # One value says nothing that sets drawers apart.
+        "hall_rows": _shares(found["halls"], links, "hall") if len(found["halls"]) > 1 else [],
+        "author_rows": _shares(found["authors"], links, "added_by") if len(found["authors"]) > 1 else [],
+        "latest_rows": [_latest_row(drawer, links) for drawer in found["latest"]],
+        "lists": {name: links.beside(name) for name in ("wings", "rooms", "sources", "halls", "authors")},
+        "json_url": links.beside("overview", ".json"),
+    }
+
+
+def timeline_view(timeline: dict[str, Any], links: Links) -> dict[str, Any]:
+    """A timeline for the template: its picture, the other dates it can be seen by, what has no date.
+
+    Args:
+        timeline: as `timeline.as_json` has it.
+        links: out of this state.
+    """
+    column = timeline["date_column"]
+    return {
+        "heading": TIMES[column],
+        "picture": histogram(timeline, links),
+        "dated": timeline["dated"],
+        "undated": timeline["undated"],
+        "undated_url": links.to([*links.pairs, (f"{column}__isnull", "1")]) if timeline["undated"] else None,
+        "unreadable": timeline["unreadable"],
+        "columns": [
+            {"name": name, "url": None if other == column else links.with_value("date_column", other)}
+            for other, name in DATE_COLUMNS.items()
+        ],
+        "json_url": links.beside("timeline", ".json"),
+    }
+
+
+def _wing_row(wing: dict[str, Any], links: Links) -> dict[str, Any]:
+    rooms = wing["rooms"][:TABLE_ROOMS]
+    return {
+        "wing": wing["wing"],
+        "count": wing["count"],
+        "url": links.place(wing["wing"]),
+        "rooms": [
+            {"room": room["room"], "count": room["count"], "url": links.place(wing["wing"], room["room"])}
+            for room in rooms
+        ],
+        "more_rooms": wing["room_count"] - len(rooms),
+    }
+
+
+def _shares(values: list[dict[str, Any]], links: Links, column: str) -> list[dict[str, Any]]:
+    """Values with bars, as wide as their share of the largest."""
+    most = values[0]["count"] if values else 1
+    return [
+        {
+            "name": named(value.get("name") or value["value"], column),
+            "title": value["value"],
+            "count": value["count"],
+            "share": value["count"] / most,
+            "url": links.source(value["value"])
+            if column == "source_file"
+            else links.having(column, value["value"]),
         }
+        for value in values
+    ]
 
 
-def count_drawers(palace: Palace) -> int:
-    """How many drawers a palace has."""
-    with palace.reader() as connection:
-        return int(connection.execute("select count(*) from drawers").fetchone()[0])
-
-
-def _wings(connection: Any, scope: Scope) -> list[dict[str, Any]]:
-    where, parameters = scope.where()
-    rows = connection.execute(
-        f"select cast(wing as text), cast(room as text), count(*) from drawers where {where} group by wing, room"
-        " order by count(*) desc, room",
-        parameters,
-    )
-    wings: dict[str | None, dict[str, Any]] = {}
-    for wing, room, number in rows:
-        entry = wings.setdefault(wing, {"wing": wing, "count": 0, "rooms": []})
-        entry["count"] += number
-        entry["rooms"].append({"room": room, "count": number})
-    return sorted(wings.values(), key=lambda entry: (-entry["count"], entry["wing"] or ""))
-
-
-def _latest(connection: Any, scope: Scope) -> list[dict[str, Any]]:
-    """The sources filed last, each by its first drawer; a drawer without a source stands for itself."""
-    where, parameters = scope.where()
-    rows = connection.execute(
-        "select id, cast(nullif(source_file, '') as text), cast(filed_at as text), cast(wing as text) from drawers"
-        f" where {where} order by datetime(filed_at) desc, id desc limit {LATEST_ROWS}",
-        parameters,
-    )
-    latest: dict[Any, dict[str, Any]] = {}
-    for row_id, source, filed_at, wing in rows:
-        key = (source, wing) if source else row_id
-        if key in latest:
-            continue
-        if len(latest) == LATEST:
-            break
-        latest[key] = {"id": row_id, "source_path": source, "filed_at": filed_at, "wing": wing}
-    return [_first_drawer(connection, scope, entry) for entry in latest.values()]
-
-
-def _first_drawer(connection: Any, scope: Scope, entry: dict[str, Any]) -> dict[str, Any]:
-    where, parameters = scope.where()
-    same = "(source_file = :path and wing is :wing or id = :id)" if entry["source_path"] else "id = :id"
-    row_id, room, text, drawers = connection.execute(
-        "select id, cast(room as text), cast(substr(text, 1, 1000) as text), count(*) over () from drawers"
-        f" where {same} and {where} order by chunk_index, id limit 1",
-        parameters | {"path": entry["source_path"], "wing": entry["wing"], "id": entry["id"]},
-    ).fetchone()
-    return entry | {
-        "id": row_id,
-        "room": room,
-        "source_file": source_name(entry["source_path"]),
-        "head": snippet(text, [], HEAD),
-        "drawers": drawers,
+def _latest_row(drawer: dict[str, Any], links: Links) -> dict[str, Any]:
+    return {
+        **drawer,
+        "url": links.source(drawer["source_path"]) if drawer["source_path"] else links.row(drawer["id"]),
+        "wing_url": links.place(drawer["wing"]),
+        "room_url": links.place(drawer["wing"], drawer["room"]),
+        "filed": present.day(drawer["filed_at"]),
+        "label": drawer["source_file"] or f"Drawer {drawer['id']}",
     }

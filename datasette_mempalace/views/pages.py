@@ -10,18 +10,20 @@ from datasette import Forbidden, Response
 
 from ..compat import TABLE, may_view_instance
 from ..errors import MempalaceError
+from ..explore.holdings import count_drawers, holdings
 from ..palace import Palace
 from ..registry import open_palace, run
 from ..request import SearchRequest, parse_request, request_parameters
 from ..searcher import run_search
+from ..status import vectors_state
 from . import present
 from .access import parameters_of, reading_only
 from .api import add_urls
-from .carried import WORDS, to_table
+from .carried import OPTIONS, WORDS, to_table
 from .frame import page_of_palace, render, title_of
 from .links import Links, palace_path, sql_path
 from .menus import visible_palaces
-from .overview import count_drawers, overview
+from .overview import overview_view, timeline_view
 from .table_page import pairs_of, ranked_url
 
 
@@ -68,29 +70,23 @@ async def _show_hits(datasette: Any, palace: Palace, asked: SearchRequest, links
 async def _show_overview(
     datasette: Any, palace: Palace, asked: SearchRequest, links: Links
 ) -> dict[str, Any]:
-    found = await run(datasette, overview, palace, asked.scope)
-    filters = _filters(asked)
-    whole = found["wings"][0]["count"] if found["wings"] else 0
-    for wing in found["wings"]:
-        wing |= {"url": links.place(wing["wing"]), "share": wing["count"] / whole}
-        for room in wing["rooms"]:
-            room["url"] = links.place(wing["wing"], room["room"])
-    for drawer in found["latest"]:
-        drawer |= {
-            "url": links.row(drawer["id"]),
-            "wing_url": links.place(drawer["wing"]),
-            "room_url": links.place(drawer["wing"], drawer["room"]),
-            "filed": present.day(drawer["filed_at"]),
-            "label": drawer["source_file"] or f"Drawer {drawer['id']}",
-        }
-    found |= {"first_day": present.day(found["first_filed"]), "last_day": present.day(found["last_filed"])}
+    found = await run(datasette, holdings, palace, asked.scope)
+    filters = present.filters_of(asked)
     return {
         "template": "mempalace_overview.html",
-        "palace": found,
+        "palace": overview_view(found, links),
+        "vectors": await run(datasette, vectors_state, palace),
         "chips": present.chips(filters, links),
         "conditions": present.conditions(filters),
         "part": not asked.scope.is_everything,
+        "drawers_url": _drawers_url(asked, links),
     }
+
+
+def _drawers_url(asked: SearchRequest, links: Links) -> str | None:
+    """Datasette's own table with the same drawers; None where its filters cannot say which."""
+    pairs = [pair for pair in to_table(asked, links.pairs) if pair[0] != WORDS]
+    return None if any(name == OPTIONS for name, _ in pairs) else links.table(pairs)
 
 
 def search_context(answer: dict[str, Any], links: Links, asked: SearchRequest) -> dict[str, Any]:
@@ -103,7 +99,7 @@ def search_context(answer: dict[str, Any], links: Links, asked: SearchRequest) -
     """
     hits = [present.hit_view(hit, answer, links) for hit in answer["results"]]
     present.add_leads(hits)
-    filters = _filters(asked)
+    filters = present.filters_of(asked)
     unknown = _unknown_words(answer, links, asked)
     last = hits[-1]["rank"] if hits else 0
     return {
@@ -114,6 +110,7 @@ def search_context(answer: dict[str, Any], links: Links, asked: SearchRequest) -
         "chips": present.chips(filters, links, asked.vector_disabled),
         "clear_url": links.to([("q", asked.query)]),
         "conditions": present.conditions(filters),
+        "time": timeline_view(answer["timeline"], links) if answer.get("timeline") else None,
         "pool": present.pool_sentence(answer),
         "took": round(answer["timings_ms"]["total"]),
         "json_url": links.here(".json"),
@@ -129,22 +126,6 @@ def search_context(answer: dict[str, Any], links: Links, asked: SearchRequest) -
         "unknown_words": unknown,
         "corrected": _corrected(unknown, links, asked),
         "thousandths": present.thousandths,
-    }
-
-
-def _filters(asked: SearchRequest) -> dict[str, Any]:
-    """The filters in force, dates as they were given."""
-    scope = asked.scope
-    return {
-        "wing": list(scope.wings),
-        "room": list(scope.rooms),
-        "source_file": list(scope.source_files),
-        "since": asked.dates[0],
-        "before": asked.dates[1],
-        "date_column": scope.date_column,
-        "columns": scope.filters,
-        "ids": None if scope.ids is None else len(scope.ids),
-        "max_distance": asked.max_distance,
     }
 
 

@@ -6,15 +6,21 @@ from typing import Any
 
 from ..config import RANKINGS, STRATEGIES, Settings
 from ..duplicates import CLUSTERS, LOWEST, MIN_CHARACTERS, THRESHOLD
+from ..explore.values import LISTS
 from ..filters import COLUMNS, OPERATORS
 from ..request import FLAGS, MAX_FILTERS, MAX_ID, MAX_QUERY, MAX_VALUES
 from ..request import PARAMETERS as SEARCH
 from ..scope import DATE_COLUMNS
 
-__all__ = ["FILTERS", "PARAMETERS", "PATH_PARAMETERS", "SEARCH"]
+__all__ = ["FILTERS", "PARAMETERS", "PATH_PARAMETERS", "SCOPE", "SEARCH"]
 
 Schema = dict[str, Any]
 FILTERS = "filters"  # the column filters, whose names are no fixed list
+# What narrows a palace to a part, without a search.
+SCOPE = (
+    "wing", "room", "source_file", "wing__isnull", "room__isnull", "source_file__isnull", "since", "before",
+    "date_column", "ids", FILTERS,
+)  # fmt: skip
 DEFAULTS = Settings()
 LARGEST = 1000
 
@@ -147,10 +153,11 @@ PATH_PARAMETERS: dict[str, Schema] = {
         "in": "path",
         "required": True,
         "description": description,
-        "schema": {"type": "string"},
+        "schema": {"type": "string", **({"enum": list(LISTS)} if name == "what" else {})},
     }
     for name, description in {
         "database": "The name of the palace's database, tilde-encoded as in Datasette's own URLs.",
+        "what": "What is listed.",
         "drawer_id": "The drawer's lasting name or its id, tilde-encoded.",
     }.items()
 }

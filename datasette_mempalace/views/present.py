@@ -12,6 +12,7 @@ from datetime import date
 from typing import Any
 
 from ..filters import WITHOUT_VALUE, Filter
+from ..request import SearchRequest
 from ..text import source_name
 from .links import Links, filter_pair
 from .snippets import parts
@@ -192,6 +193,22 @@ def facet_view(values: list[dict[str, Any]]) -> dict[str, Any]:
         "count": sum(value["count"] > 0 for value in values),
         "first": ordered[:shown],
         "more": ordered[shown:],
+    }
+
+
+def filters_of(asked: SearchRequest) -> dict[str, Any]:
+    """The filters in force, dates as they were given."""
+    scope = asked.scope
+    return {
+        "wing": list(scope.wings),
+        "room": list(scope.rooms),
+        "source_file": list(scope.source_files),
+        "since": asked.dates[0],
+        "before": asked.dates[1],
+        "date_column": scope.date_column,
+        "columns": scope.filters,
+        "ids": None if scope.ids is None else len(scope.ids),
+        "max_distance": asked.max_distance,
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import RANKINGS, STRATEGIES
+from ..timeline import UNITS
 from .meanings import MEANINGS
 
 Schema = dict[str, Any]
@@ -73,6 +74,19 @@ FACET = items(
 )
 
 COUNTED = ("drawers", "closets", "wings", "rooms", "sources", "vectors", "pending_vectors", "changes")
+FILTERS_IN_FORCE: Schema = {
+    **record(
+        "What was in force; column filters stand under their own names, each a list.",
+        wing=items(NULLABLE_TEXT),
+        room=items(NULLABLE_TEXT),
+        source_file=items(NULLABLE_TEXT),
+        since=NULLABLE_TEXT,
+        before=NULLABLE_TEXT,
+        date_column=TEXT,
+        ids=NULLABLE_COUNT,
+    ),
+    "additionalProperties": items(TEXT),
+}
 
 SCHEMAS: dict[str, Schema] = {
     "Error": record(
@@ -179,6 +193,15 @@ SCHEMAS: dict[str, Schema] = {
         "A search's answer.",
         {
             "facets": record("Counts of wings and rooms; absent with facets=0.", wing=FACET, room=FACET),
+            "timeline": record(
+                "When the candidates were filed, or another date of theirs; absent with facets=0.",
+                date_column=TEXT,
+                unit={"enum": list(UNITS)},
+                buckets=items(record("Some days together.", since=TEXT, before=TEXT, count=COUNT)),
+                dated=COUNT,
+                undated=COUNT,
+                unreadable=COUNT,
+            ),
             "explain": record(
                 "With explain=1: how the candidates were found.",
                 vector_candidates=COUNT,
@@ -191,18 +214,9 @@ SCHEMAS: dict[str, Schema] = {
         ok={"const": True},
         query=TEXT,
         filters={
-            **record(
-                "What was in force; column filters stand under their own names, each a list.",
-                wing=items(NULLABLE_TEXT),
-                room=items(NULLABLE_TEXT),
-                source_file=items(NULLABLE_TEXT),
-                since=NULLABLE_TEXT,
-                before=NULLABLE_TEXT,
-                date_column=TEXT,
-                ids=NULLABLE_COUNT,
-                max_distance={"type": "number"},
-            ),
-            "additionalProperties": items(TEXT),
+            **FILTERS_IN_FORCE,
+            "properties": {**FILTERS_IN_FORCE["properties"], "max_distance": {"type": "number"}},
+            "required": [*FILTERS_IN_FORCE["required"], "max_distance"],
         },
         ranking={"enum": list(RANKINGS)},
         candidate_strategy={"enum": list(STRATEGIES)},

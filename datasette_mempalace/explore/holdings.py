@@ -1,0 +1,84 @@
+"""What a palace or a part of it holds: drawers, wings, rooms, sources, halls, authors, time, topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..palace import Palace
+from ..scope import Scope
+from .days import read_timeline
+from .latest import latest_sources
+from .reading import Part, kept
+from .topics import topics_of
+from .values import largest
+
+MOST_WINGS = 300
+MOST_ROOMS = 60  # of one wing
+LARGEST = 8
+
+
+def holdings(palace: Palace, scope: Scope) -> dict[str, Any]:
+    """Count and list what lies in a scope.
+
+    Args:
+        palace: the palace.
+        scope: the part of it to look at.
+    Returns:
+        drawers, closets, and how many wings, rooms (of a wing each) and sources there are; `wings`, largest first,
+        each with its rooms; `largest_sources`, `halls` and `authors`; `timeline`; `latest`, the sources filed last;
+        `topics` worth asking about. Nobody may change it.
+    """
+    return kept(palace, "holdings", scope, _read)
+
+
+def count_drawers(palace: Palace) -> int:
+    """How many drawers a palace has."""
+    with palace.reader() as connection:
+        return int(connection.execute("select count(*) from drawers").fetchone()[0])
+
+
+def _read(part: Part) -> dict[str, Any]:
+    wings, rooms = _wings(part)
+    sources, first, last = part.rows(
+        "count(distinct nullif(source_file, '')), cast(min(filed_at) as text), cast(max(filed_at) as text)"
+    )[0]
+    largest_sources = largest(part, "source_file", 5 * LARGEST)
+    return {
+        "drawers": sum(wing["count"] for wing in wings),
+        "wing_count": len(wings),
+        "room_count": rooms,
+        "source_count": sources,
+        "first_filed": first,
+        "last_filed": last,
+        "closet_count": _count_closets(part),
+        "wings": wings[:MOST_WINGS],
+        "largest_sources": largest_sources[:LARGEST],
+        "halls": largest(part, "hall", LARGEST + 1),
+        "authors": largest(part, "added_by", LARGEST + 1),
+        "timeline": read_timeline(part),
+        "latest": latest_sources(part),
+        "topics": topics_of(part, [source["value"] for source in largest_sources]),
+    }
+
+
+def _wings(part: Part) -> tuple[list[dict[str, Any]], int]:
+    rows = part.rows(
+        "cast(wing as text), cast(room as text), count(*)",
+        "group by wing, room order by count(*) desc, room",
+    )
+    wings: dict[str | None, dict[str, Any]] = {}
+    for wing, room, number in rows:
+        entry = wings.setdefault(wing, {"wing": wing, "count": 0, "room_count": 0, "rooms": []})
+        entry["count"] += number
+        entry["room_count"] += 1
+        if len(entry["rooms"]) < MOST_ROOMS:
+            entry["rooms"].append({"room": room, "count": number})
+    return sorted(wings.values(), key=lambda entry: (-entry["count"], entry["wing"] or "")), len(rows)
+
+
+def _count_closets(part: Part) -> int | None:
+    """The closets of the part; None where it is bound by what closets do not have."""
+    if part.scope != part.scope.for_closets():
+        return None
+    query = f"select count(*) from closets where {part.where}"
+    return int(part.connection.execute(query, part.parameters).fetchone()[0])

@@ -1,0 +1,35 @@
+"""The frame of what is answered as JSON about a palace: permission, cross-origin headers, errors as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from datasette import Response
+
+from ..errors import MempalaceError
+from ..palace import Palace
+from .access import View, cors_headers, palace_of, reading_only
+
+Data = Callable[[Any, Any, str, Palace], Awaitable[dict[str, Any]]]
+
+
+def data_of_palace(read: Data) -> View:
+    """A view that answers with JSON about the palace that the URL names, errors too.
+
+    Args:
+        read: `read(datasette, request, database, palace)` returns the answer; it may raise any MempalaceError.
+    """
+
+    async def view(request: Any, datasette: Any) -> Any:
+        headers = cors_headers(datasette)
+        try:
+            database, palace = await palace_of(datasette, request)
+            answer = await read(datasette, request, database, palace)
+        except MempalaceError as error:
+            return Response.json(error.as_json(), status=error.status, headers=headers)
+        return Response.json({"ok": True, **answer}, headers=headers)
+
+    # Not functools.wraps: Datasette asks a view for its parameters, and would be shown those of `read`.
+    view.__name__, view.__doc__ = read.__name__, read.__doc__
+    return reading_only(view)

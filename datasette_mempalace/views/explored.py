@@ -1,0 +1,143 @@
+"""The JSON of the pages to look around, as JSON Schema; what the keys mean stands in `docs/pages.md`."""
+
+from __future__ import annotations
+
+from .schemas import (
+    COUNT,
+    FILTERS_IN_FORCE,
+    FLAG,
+    INTEGER,
+    NULLABLE_COUNT,
+    NULLABLE_TEXT,
+    TEXT,
+    URL,
+    Schema,
+    items,
+    nullable,
+    record,
+)
+
+_NAMED = record("A value and how many drawers have it.", value=TEXT, count=COUNT)
+_BUCKET = record("Some days that are counted together.", since=TEXT, before=TEXT, count=COUNT, url=URL)
+_TIMELINE: dict[str, Schema] = {
+    "date_column": TEXT,
+    "unit": TEXT,
+    "buckets": items(_BUCKET),
+    "dated": COUNT,
+    "undated": COUNT,
+    "unreadable": COUNT,
+}
+_STATE = record(
+    "Whether it is there and why not.",
+    {
+        "model": NULLABLE_TEXT,
+        "dimension": NULLABLE_COUNT,
+        "available": FLAG,
+        "state": TEXT,
+        "position": INTEGER,
+        "path": TEXT,
+    },
+    reason=NULLABLE_TEXT,
+)
+
+EXPLORED: dict[str, Schema] = {
+    "Overview": record(
+        "What a palace or a part of it holds.",
+        ok={"const": True},
+        filters=FILTERS_IN_FORCE,
+        embedder=_STATE,
+        mirror=_STATE,
+        drawers=COUNT,
+        wing_count=COUNT,
+        room_count=COUNT,
+        source_count=COUNT,
+        closet_count=NULLABLE_COUNT,
+        first_filed=NULLABLE_TEXT,
+        last_filed=NULLABLE_TEXT,
+        wings=items(
+            record(
+                "A wing.",
+                wing=NULLABLE_TEXT,
+                count=COUNT,
+                room_count=COUNT,
+                url=URL,
+                rooms=items(record("A room of it.", room=NULLABLE_TEXT, count=COUNT, url=URL)),
+            )
+        ),
+        largest_sources=items(record("A source.", value=TEXT, name=TEXT, count=COUNT, url=URL)),
+        halls=items(_NAMED),
+        authors=items(_NAMED),
+        timeline=record("When the drawers were filed, or another date of theirs.", **_TIMELINE),
+        latest=items(
+            record(
+                "A source that was filed lately, or a drawer without one.",
+                id=INTEGER,
+                drawer_id=TEXT,
+                wing=NULLABLE_TEXT,
+                room=NULLABLE_TEXT,
+                filed_at=NULLABLE_TEXT,
+                source_path=NULLABLE_TEXT,
+                source_file=NULLABLE_TEXT,
+                drawers=COUNT,
+                head=TEXT,
+                url=URL,
+            )
+        ),
+        topics=items(TEXT),
+    ),
+    "DatedCounts": record(
+        "A timeline of drawers, or of a search's candidates.",
+        ok={"const": True},
+        counts={"enum": ["drawers", "candidates"]},
+        filters=FILTERS_IN_FORCE,
+        **_TIMELINE,
+    ),
+    "List": record(
+        "Wings, rooms, sources, halls or authors, largest first.",
+        ok={"const": True},
+        filters=FILTERS_IN_FORCE,
+        total=COUNT,
+        drawers=COUNT,
+        rows=items(
+            record(
+                "An entry.",
+                dict.fromkeys(("wing", "room", "source_file", "hall", "added_by"), NULLABLE_TEXT),
+                count=COUNT,
+                first_filed=NULLABLE_TEXT,
+                last_filed=NULLABLE_TEXT,
+                url=URL,
+            )
+        ),
+        next=NULLABLE_COUNT,
+        next_url=nullable(URL),
+    ),
+    "Source": record(
+        "A part of a source.",
+        ok={"const": True},
+        source_path=TEXT,
+        source_file=NULLABLE_TEXT,
+        drawers=COUNT,
+        offset=COUNT,
+        previous=NULLABLE_COUNT,
+        next=NULLABLE_COUNT,
+        next_url=nullable(URL),
+        places=items(record("Where drawers of it lie.", wing=NULLABLE_TEXT, room=NULLABLE_TEXT, count=COUNT)),
+        first_filed=NULLABLE_TEXT,
+        last_filed=NULLABLE_TEXT,
+        outline=items(record("A heading and the drawer it stands in, from 1.", heading=TEXT, number=COUNT)),
+        parts=items(
+            record(
+                "A drawer of the source.",
+                number=COUNT,
+                id=INTEGER,
+                drawer_id=TEXT,
+                chunk_index=nullable(INTEGER),
+                heading=NULLABLE_TEXT,
+                shared=COUNT,
+                text=TEXT,
+                cut=COUNT,
+                url=URL,
+            )
+        ),
+    ),
+}

@@ -1,0 +1,145 @@
+"""Whole lists of a palace or a part of it, largest first: its wings, rooms, sources, halls, authors; as page, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from datasette import Response
+
+from ..cells import cell, written
+from ..errors import MempalaceError
+from ..explore.values import LISTS, list_values
+from ..palace import Palace
+from ..registry import run
+from ..request import SearchRequest, parse_request, read_whole, request_parameters
+from ..scope import scope_as_json
+from ..text import source_name
+from . import present
+from .access import cors_headers, palace_of, parameters_of, reading_only
+from .api import attachment, data_links
+from .data import data_of_palace
+from .frame import page_of_palace
+from .links import Links
+from .operation import Operation, described
+from .parameters import SCOPE
+from .pictures import named
+
+PER_PAGE = 100
+MOST_ROWS = 1_000
+MOST_OFFSET = 10**9
+NOUNS = {"wings": "wing", "rooms": "room", "sources": "source", "halls": "hall", "authors": "author"}
+
+
+@page_of_palace
+async def list_page(datasette: Any, request: Any, palace: Palace, context: dict[str, Any]) -> dict[str, Any]:
+    """All wings, rooms, sources, halls or authors of a palace or a part of it, largest first."""
+    what = request.url_vars["what"]
+    found, asked, offset = await _list(datasette, request, palace)
+    links = Links(datasette, context["database"], request_parameters(asked, palace.settings))
+    filters = present.filters_of(asked)
+    shown = offset + len(found["rows"])
+    return {
+        "template": "mempalace_list.html",
+        "what": what,
+        "noun": NOUNS[what],
+        "total": found["total"],
+        "drawers": found["drawers"],
+        "rows": [_list_row(what, row, found["greatest"], links) for row in found["rows"]],
+        "chips": present.chips(filters, links),
+        "conditions": present.conditions(filters),
+        "part_url": links.to(links.pairs),
+        "json_url": links.beside(what, ".json"),
+        "csv_url": links.beside(what, ".csv"),
+        "first_url": links.beside(what) if offset else None,
+        "next_url": links.beside(what, next=str(shown)) if shown < found["total"] else None,
+    }
+
+
+@described(
+    Operation(
+        "A whole list of wings, rooms, sources, halls or authors.", "List", (*SCOPE, "n_results", "next")
+    )
+)
+@data_of_palace
+async def list_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
+    """A list as JSON, a page of at most `n_results` at a time."""
+    found, asked, offset = await _list(datasette, request, palace)
+    what = request.url_vars["what"]
+    links = data_links(datasette, request, database, asked, palace, "")
+    shown = offset + len(found["rows"])
+    more = shown < found["total"]
+    return {
+        "filters": scope_as_json(asked.scope),
+        "total": found["total"],
+        "drawers": found["drawers"],
+        "rows": [{**row, "url": _url_of(what, row, links)} for row in found["rows"]],
+        "next": shown if more else None,
+        "next_url": links.beside(what, ".json", next=str(shown)) if more else None,
+    }
+
+
+@described(
+    Operation(
+        "The same list as CSV.",
+        {"type": "string"},
+        (*SCOPE, "n_results", "next"),
+        "text/csv",
+        text_errors=True,
+    )
+)
+@reading_only
+async def list_csv(request: Any, datasette: Any) -> Any:
+    """A list as CSV."""
+    headers = cors_headers(datasette)
+    try:
+        database, palace = await palace_of(datasette, request)
+        found, _, _ = await _list(datasette, request, palace)
+    except MempalaceError as error:
+        return Response.text(error.message + "\n", status=error.status, headers=headers)
+    what = request.url_vars["what"]
+    out = io.StringIO()
+    writer = csv.writer(out)
+    columns = (*LISTS[what], "count", "first_filed", "last_filed")
+    writer.writerow(columns)
+    writer.writerows([cell(row[column]) for column in columns] for row in found["rows"])
+    headers |= {"Content-Disposition": attachment(f"{database}-{what}.csv")}
+    return Response(written(out.getvalue()), headers=headers, content_type="text/csv; charset=utf-8")
+
+
+async def _list(datasette: Any, request: Any, palace: Palace) -> tuple[dict[str, Any], SearchRequest, int]:
+    """A part of the list that a URL names, the state, and how many entries come before."""
+    given = dict(parameters_of(request))
+    offset = read_whole("next", given, 0, MOST_OFFSET, 0)
+    limit = read_whole("n_results", given, 1, MOST_ROWS, PER_PAGE)
+    state = {name: values for name, values in given.items() if name not in ("next", "n_results", "q")}
+    asked = parse_request(state, palace.settings, allow_blank=True)
+    what = request.url_vars["what"]
+    return await run(datasette, list_values, palace, what, asked.scope, limit, offset), asked, offset
+
+
+def _list_row(what: str, row: dict[str, Any], greatest: int, links: Links) -> dict[str, Any]:
+    value = row[LISTS[what][-1]]
+    name = source_name(value) if what == "sources" else value
+    return {
+        **row,
+        "name": named(name, NOUNS[what]),
+        "title": value if what == "sources" else None,
+        "url": _url_of(what, row, links),
+        "wing_url": links.place(row["wing"]) if what == "rooms" else None,
+        "share": row["count"] / (greatest or 1),
+        "first_day": present.day(row["first_filed"]),
+        "last_day": present.day(row["last_filed"]),
+    }
+
+
+def _url_of(what: str, row: dict[str, Any], links: Links) -> str:
+    """The page of what an entry of a list stands for."""
+    if what == "wings":
+        return links.place(row["wing"])
+    if what == "rooms":
+        return links.place(row["wing"], row["room"])
+    if what == "sources" and row["source_file"]:
+        return links.source(row["source_file"])
+    return links.having(LISTS[what][0], row[LISTS[what][0]])

@@ -51,18 +51,18 @@ def palace_status(palace: Palace) -> dict[str, Any]:
 
 
 def vectors_state(palace: Palace) -> dict[str, Any]:
-    """What the vectors are made with and how the mirror stands, without counting anything.
+    """What the vectors are made with and whether the mirror is in step: what anybody may know who sees the palace.
 
     Returns:
-        `embedder` {model, dimension, available, reason} and `mirror` {state, position, path, reason}.
+        `embedder` {model, dimension} and `mirror`: "in step", "behind" or "none". Nothing is counted.
     """
     with palace.reader() as connection:
         dimension = stored_dimension(connection)
         model = get_setting(connection, "embedding_model")
         position, changes = read_position(connection), last_change(connection)
     return {
-        "embedder": _embedder(palace, model, dimension),
-        "mirror": _mirror(palace, position, changes),
+        "embedder": {"model": model, "dimension": dimension},
+        "mirror": _mirror(palace, position, changes)["state"],
     }
 
 

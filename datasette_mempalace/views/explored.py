@@ -5,7 +5,6 @@ from __future__ import annotations
 from .schemas import (
     COUNT,
     FILTERS_IN_FORCE,
-    FLAG,
     INTEGER,
     NULLABLE_COUNT,
     NULLABLE_TEXT,
@@ -27,26 +26,13 @@ _TIMELINE: dict[str, Schema] = {
     "undated": COUNT,
     "unreadable": COUNT,
 }
-_STATE = record(
-    "Whether it is there and why not.",
-    {
-        "model": NULLABLE_TEXT,
-        "dimension": NULLABLE_COUNT,
-        "available": FLAG,
-        "state": TEXT,
-        "position": INTEGER,
-        "path": TEXT,
-    },
-    reason=NULLABLE_TEXT,
-)
-
 EXPLORED: dict[str, Schema] = {
     "Overview": record(
         "What a palace or a part of it holds.",
         ok={"const": True},
         filters=FILTERS_IN_FORCE,
-        embedder=_STATE,
-        mirror=_STATE,
+        embedder=record("What the vectors are made with.", model=NULLABLE_TEXT, dimension=NULLABLE_COUNT),
+        mirror={"enum": ["in step", "behind", "none"]},
         drawers=COUNT,
         wing_count=COUNT,
         room_count=COUNT,

@@ -103,7 +103,9 @@ def _shares(values: list[dict[str, Any]], links: Links, column: str) -> list[dic
 def _latest_row(drawer: dict[str, Any], links: Links) -> dict[str, Any]:
     return {
         **drawer,
-        "url": links.source(drawer["source_path"]) if drawer["source_path"] else links.row(drawer["id"]),
+        "url": links.source(drawer["source_path"])
+        if drawer["source_path"]
+        else links.drawer(drawer["drawer_id"]),
         "wing_url": links.place(drawer["wing"]),
         "room_url": links.place(drawer["wing"], drawer["room"]),
         "filed": present.day(drawer["filed_at"]),

@@ -329,10 +329,10 @@ def test_a_file_that_cannot_be_read_this_time_is_not_gone(palace, folder, monkey
     mine(palace, folder)
     write(folder, {"b.md": b"caf\xe9 \xff", "c.md": "c" * 9000, "d.md": b"\0\1\2"})
 
-    def no_a(path, max_bytes):
+    def no_a(path, max_bytes, within=None):
         if path.endswith("a.md"):
             raise CannotRead("unreadable", lasting=False)
-        return read_text(path, max_bytes)
+        return read_text(path, max_bytes, within)
 
     real = os.scandir
 

@@ -154,13 +154,13 @@ class World:
         try:
             process.wait(self.random.uniform(0.1, 1.1) * self.seconds[what])
         except subprocess.TimeoutExpired:
-            self._see()
+            self.look()
             self._kill(process)
             return True, self._phase(before)
         assert process.returncode == 0, process.stderr.read()
         # It has said that it is done: so long it takes, and all of it is acknowledged.
         self.seconds[what] = (self.seconds[what] + time.monotonic() - started) / 2
-        self._see()
+        self.look()
         return False, "done"
 
     def _arguments(self, what):
@@ -187,7 +187,7 @@ class World:
             while time.monotonic() < deadline:
                 self.post(url) if IS_ONE and self.random.random() < 0.5 else self.insert(connection)
                 time.sleep(self.random.choice((0, 0, 0.05, 0.3)))
-        self._see()
+        self.look()
         self._kill(process)
         return True, self._phase(before)
 
@@ -230,7 +230,7 @@ class World:
 
     # What is known before and after
 
-    def _see(self):
+    def look(self):
         """What another process can read is committed, so that it must not be lost by a kill that follows."""
         with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
             self.seen = [
@@ -283,7 +283,7 @@ class World:
             self._check_full_text(connection)
             self._check_acknowledged(connection)
             assert self._texts_to_embed(connection) == 0
-            self._check_mirror(connection)
+            self.check_mirror(connection)
 
     def check_end(self):
         """Once mining and importing have come to their end, the palace says what their files say, once."""
@@ -336,7 +336,7 @@ class World:
         }
         return len(wanted - known)
 
-    def _check_mirror(self, connection):
+    def check_mirror(self, connection):
         """The mirror holds each vector once, with its wing and room, and finds it."""
         client = chromadb.PersistentClient(
             f"{self.palace}.chroma", settings=ChromaSettings(anonymized_telemetry=False)

@@ -17,8 +17,8 @@ from datasette.utils.sqlite import sqlite3
 
 from killing import World
 
-KILLS = int(os.environ.get("KILLS", "0"))
-SEED = int(os.environ.get("SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+KILLS = int(os.environ.get("KILLS") or 0)
+SEED = int(os.environ.get("SEED") or 0) or random.SystemRandom().randrange(1, 10**6)
 
 
 pytestmark = pytest.mark.skipif(not KILLS, reason="takes minutes; KILLS=10 in the environment runs it")

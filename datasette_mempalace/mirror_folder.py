@@ -1,6 +1,7 @@
 """A mirror in a folder of this machine: one process owns it, by a lock; what cannot be trusted is thrown away.
 
-Every call of Chroma's has a deadline: it waits for a locked database as long as a quarter of an hour.
+Chroma waits a quarter of an hour for a locked database, in some calls with Python's own lock in its hands, so that no
+thread goes on. So nothing is asked of it while another process has the database locked, and every call has a deadline.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 import re
 import shutil
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .deadlines import Deadlines
 from .errors import MirrorUnavailable
-from .locks import FolderLock
+from .locks import DatabaseWatch, FolderLock
 from .logs import get_logger
 from .mirror_check import LOCKS, is_locked, note_closed, note_opened, survives_probe
 from .mirror_state import HNSW, State
@@ -43,9 +45,10 @@ class MirrorFolder:
         self._owner = FolderLock(self.path, "palace.lock")
         self._deadlines = Deadlines()
         self._client: Any = None
-        self._old_clients: list[Any] = []
+        self._old_clients: list[tuple[Any, DatabaseWatch | None]] = []
         self._collections: dict[Kind, Any] = {}
         self._folders: set[str] = set()
+        self._watch: DatabaseWatch | None = None
         self._state = State()
 
     @property
@@ -107,7 +110,7 @@ class MirrorFolder:
         if collection is None:
             raise MirrorUnavailable("The mirror is not open in this process.")
         seconds = ASK_SECONDS if name == "query" else WRITE_SECONDS
-        answer = self._deadlines.run(seconds, getattr(collection, name), **given)
+        answer = self._run(seconds, getattr(collection, name), **given)
         if name == "add":
             # Chroma makes a segment's folder when it writes it first, in the middle of anything.
             self._folders = self._segments()
@@ -116,7 +119,7 @@ class MirrorFolder:
     def start_over(self) -> None:
         """Replace the collections by empty ones."""
         for kind in KINDS:
-            self._deadlines.run(WRITE_SECONDS, self._client.delete_collection, f"{self._name}_{kind}s")
+            self._run(WRITE_SECONDS, self._client.delete_collection, f"{self._name}_{kind}s")
         self._open_collections()
 
     def throw_away(self) -> None:
@@ -131,7 +134,8 @@ class MirrorFolder:
         self._state, self._folders = State(), set()
         if client is None:
             return
-        self._old_clients.append(client)
+        self._old_clients.append((client, self._watch))
+        self._watch = None
         self._close_old_clients()
         if in_order and not self._old_clients and self.path.is_dir():
             note_closed(self.path)
@@ -142,7 +146,13 @@ class MirrorFolder:
 
     def _open_client(self) -> None:
         self._deadlines.run(WRITE_SECONDS, self._make_client)
+        self._watch = DatabaseWatch(self.path / DATABASE)
         self._open_collections()
+
+    def _run(self, seconds: float, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        if self._watch is not None and self._watch.is_locked():
+            raise TimeoutError("another process has its database locked")
+        return self._deadlines.run(seconds, function, *args, **kwargs)
 
     def _make_client(self) -> None:
         import chromadb
@@ -156,7 +166,7 @@ class MirrorFolder:
 
     def _open_collections(self) -> None:
         self._collections = {
-            kind: self._deadlines.run(
+            kind: self._run(
                 WRITE_SECONDS,
                 self._client.get_or_create_collection,
                 f"{self._name}_{kind}s",
@@ -174,12 +184,14 @@ class MirrorFolder:
         Raises nothing: a client that fails to close is forgotten.
         """
         while self._old_clients and not self._deadlines.is_stuck:
-            client = self._old_clients.pop()
+            client, watch = self._old_clients.pop()
             try:
                 with _CLIENTS:
                     client.close()
             except Exception as error:  # chromadb raises many kinds, of files that are gone
                 logger.info("The mirror in %s did not close in order: %s", self.path, error)
+            if watch is not None:
+                watch.close()
 
     def _segments(self) -> set[str]:
         try:

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 
 from building import add, find, make_palace, texts
 from datasette_mempalace import mirror as mirror_module
-from datasette_mempalace.cli import mempalace
+from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.errors import MempalaceError
 from datasette_mempalace.keeper import keep_in_step
@@ -25,6 +26,10 @@ from datasette_mempalace.status import palace_status
 from datasette_mempalace.vectors import as_blob
 
 SIZE = 1200
+pytestmark = pytest.mark.long
+
+if "rebuild" not in mempalace.commands:
+    register(SimpleNamespace(add_command=lambda command: None))
 
 
 @pytest.fixture(scope="module")

@@ -212,6 +212,7 @@ def test_what_the_mirror_learns_while_it_is_asked_is_not_missed(palace, monkeypa
     assert texts(answer)[0] == "the red fox", "as the palace was when the search began"
 
 
+@pytest.mark.long
 def test_a_server_that_is_not_there_at_the_start(server, tmp_path, monkeypatch):
     monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.3)
     server.kill()
@@ -253,6 +254,7 @@ def test_a_server_that_takes_connections_and_never_answers(palace, server):
     assert held(palace) == {1, 2, 3, 4}
 
 
+@pytest.mark.long
 def test_one_search_at_a_time_finds_out_whether_the_server_is_back(palace, server):
     server.halt()
     by_meaning(palace, "sea")
@@ -266,6 +268,7 @@ def test_one_search_at_a_time_finds_out_whether_the_server_is_back(palace, serve
     trial.join()
 
 
+@pytest.mark.long
 def test_a_write_that_never_came_back_is_repeated(palace, server, monkeypatch):
     monkeypatch.setattr("datasette_mempalace.mirror_server.WRITE_SECONDS", 1.0)
     palace.mirror.close()
@@ -288,6 +291,7 @@ def test_a_write_that_never_came_back_is_repeated(palace, server, monkeypatch):
     assert held(palace) == {1, 2, 3, 4}
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_and_comes_back_with_or_without_its_data(palace, server):
     seen = {}
     keep_in_step(palace, seen)
@@ -315,6 +319,7 @@ def test_a_server_that_is_killed_and_comes_back_with_or_without_its_data(palace,
     assert by_meaning(palace, "sea")["engine"] == "chroma"
 
 
+@pytest.mark.long
 def test_the_value_of_a_header_is_shown_nowhere(palace, server, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     server.kill()
@@ -365,7 +370,7 @@ def test_what_is_allowed_is_read():
     assert server.url == "https://[::1]:8123"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_two_datasettes_share_it_and_one_writes(palace, server, tmp_path, make_datasette):
     path = palace.path
     palace.close()

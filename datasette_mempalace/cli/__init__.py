@@ -29,9 +29,31 @@ def register(cli: click.Group) -> None:
     Args:
         cli: Datasette's group of commands.
     """
-    from . import agents, demo, exploring, exporting, importing, palaces, rebuilding, searching, storing, upkeep
+    from . import (
+        agents,
+        demo,
+        exploring,
+        exporting,
+        importing,
+        palaces,
+        rebuilding,
+        searching,
+        storing,
+        upkeep,
+    )
 
-    for module in (storing, importing, exporting, palaces, upkeep, rebuilding, searching, exploring, agents, demo):
+    for module in (
+        storing,
+        importing,
+        exporting,
+        palaces,
+        upkeep,
+        rebuilding,
+        searching,
+        exploring,
+        agents,
+        demo,
+    ):
         for command in module.COMMANDS:
             mempalace.add_command(command)
     cli.add_command(mempalace)

@@ -20,7 +20,7 @@ SOURCES := datasette_mempalace scripts tests docs setup.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-alpha test-browser test-browser-alpha check format reference docs clean
+.PHONY: help demo test test-alpha test-browser test-browser-alpha check format reference docs clean fuzz
 
 help:
 	@echo "make demo        build a palace from Python's own documentation and serve it"
@@ -31,10 +31,11 @@ help:
 	@echo "make format      mend what ruff can mend"
 	@echo "make reference   make the tables of the references in docs/ anew from the code"
 	@echo "make docs        build the documentation as a site, in docs/_build/html"
+	@echo "make fuzz        throw anything at a real server (ARGS=\"--requests 50000\" for long)"
 	@echo "make clean       remove the environments, the demo palace and what tools leave behind"
 
 # An environment's stamps: one for each set of extras, out of date when setup.py changes. The test set holds the demo's.
-$(VENV)/.installed-offline $(VENV)/.installed-test $(VENV)/.installed-browser $(VENV)/.installed-dev $(VENV)/.installed-docs: $(VENV)/.installed-%: setup.py pyproject.toml
+$(VENV)/.installed-offline $(VENV)/.installed-test $(VENV)/.installed-browser $(VENV)/.installed-dev $(VENV)/.installed-docs $(VENV)/.installed-fuzz: $(VENV)/.installed-%: setup.py pyproject.toml
 	@sh scripts/install.sh $(VENV) $* $(DATASETTE)
 	@touch $@
 
@@ -73,6 +74,9 @@ format: $(VENV)/.installed-dev
 
 reference: $(VENV)/.installed-docs
 	$(BIN)/cog -r -I scripts --markers='<!--cog cog--> <!--end-->' docs/*.md
+
+fuzz: $(VENV)/.installed-fuzz
+	$(BIN)/python scripts/fuzz.py $(ARGS)
 
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env docs docs/_build/html

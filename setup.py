@@ -54,6 +54,9 @@ DEV = [
     "ruff>=0.17,<0.18",
 ]
 
+# Throws anything at the served description of the API.
+FUZZ = ["schemathesis>=4.20,<5"]
+
 DOCS = [
     "cogapp>=3.6",
     "furo>=2025.7.19",
@@ -113,6 +116,7 @@ setup(
         "test": TEST,
         "browser": [*TEST, *BROWSER],
         "dev": [*TEST, *DEV],
+        "fuzz": [*OFFLINE, *MCP, *FUZZ],
         "docs": [*OFFLINE, *MCP, *DOCS],
     },
     zip_safe=False,

@@ -38,12 +38,16 @@ def main() -> None:
     arguments.add_argument("--drawers", type=int, default=100_000)
     options = arguments.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="mempalace-duplicates-"))
-    print("| drawers | equal texts, ms | one call, s | looked at | all, s | planted pairs found | similar, ms |")
+    print(
+        "| drawers | equal texts, ms | one call, s | looked at | all, s | planted pairs found | similar, ms |"
+    )
     print("|---|---|---|---|---|---|---|")
     for drawers in (1_000, 10_000, 100_000):
         if drawers > options.drawers:
             break
-        with Palace.create(folder / f"{drawers}.db", Settings(matrix_mb=4096, time_limit_ms=60_000)) as palace:
+        with Palace.create(
+            folder / f"{drawers}.db", Settings(matrix_mb=4096, time_limit_ms=60_000)
+        ) as palace:
             planted = fill(palace, drawers, np.random.default_rng(1))
             print(row(palace, drawers, planted), flush=True)
 
@@ -58,7 +62,9 @@ def fill(palace: Palace, drawers: int, chance: Any) -> int:
     centres = unit(chance.normal(size=(CLUSTERS, DIMENSION)))
     noise = 0.75 / np.sqrt(DIMENSION) * chance.normal(size=(drawers, DIMENSION))
     vectors = unit(centres[chance.integers(0, CLUSTERS, drawers)] + noise)
-    texts = [f"Drawer {number} tells of what was kept and why it was kept there." for number in range(drawers)]
+    texts = [
+        f"Drawer {number} tells of what was kept and why it was kept there." for number in range(drawers)
+    ]
     planted = 0
     for number in range(SHARE, drawers, SHARE):
         texts[number], vectors[number] = texts[number - 1], vectors[number - 1]

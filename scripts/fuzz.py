@@ -81,7 +81,7 @@ import schemathesis
 @schemathesis.hook
 def filter_case(context, case):
     given = {name: str(value) for name, value in (case.path_parameters or {}).items()}
-    return given.get("what", "wings") in ("wings", "rooms", "sources") and all(
+    return given.get("what", "wings") in ("wings", "rooms", "sources", "halls", "authors") and all(
         re.fullmatch(r"[^/.?#\\\\]+", value) for value in given.values()
     )
 """

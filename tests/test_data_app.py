@@ -1,5 +1,6 @@
 """The data app: metadata.yml and templates/ as `make demo` serves them."""
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -71,6 +72,15 @@ async def test_drawers_table_leaves_out_columns_that_are_empty_unless_asked_for(
     assert "mp-without-authored_at" in html
     assert "mp-without-text" not in html
     assert "mp-without-authored_at" not in await get(app, "/palace/drawers?_col=authored_at&_col=hall")
+
+
+def test_every_column_that_may_be_hidden_is_in_the_style_sheet():
+    template = (ROOT / "templates/table-palace-drawers.html").read_text("utf-8")
+    sheet = (ROOT / "datasette_mempalace/static/data-app.css").read_text("utf-8")
+    names = json.loads(re.search(r"may_hide = (\[.*?\])", template)[1])
+    # As narrow as the rules that give text and metadata their own display, and one class narrower: it must win.
+    rule = r"^\.mp-drawers\.mp-without-(\w+) \.rows-and-columns \.col-(\w+)[, ]"
+    assert re.findall(rule, sheet, re.MULTILINE) == [(name, name) for name in names]
 
 
 async def test_table_without_rows_is_served(app):

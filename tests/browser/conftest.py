@@ -18,10 +18,14 @@ import pytest
 import serving
 import small_town
 
+MOST_MILLISECONDS = 60_000  # to wait for anything: a busy machine is no failure
+
 try:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 except ImportError:
     sync_playwright = None
+else:
+    expect.set_options(timeout=MOST_MILLISECONDS)
 
 AXE = Path(__file__).resolve().parent / "node_modules" / "axe-core" / "axe.min.js"
 BROWSERS = (
@@ -128,6 +132,7 @@ def open_browser(chromium, request, pictures):
 
     def new_page(**options):
         context = chromium.new_context(**{"viewport": WIDE, "service_workers": "block", **options})
+        context.set_default_timeout(MOST_MILLISECONDS)
         context.route("**/*", fence)
         contexts.append(context)
         page = context.new_page()

@@ -48,6 +48,7 @@ PLAIN = {
     "similar drawers": lambda base: home("/similar", drawer_id=drawer_with(base, "When the lens")["id"]),
     "duplicates": home("/duplicates", threshold=0.8),
     "duplicates, nothing": home("/duplicates", threshold=1, wing="no such wing"),
+    "status": home("/status"),
     "an error": home(q="lamp", since="yesterday"),
 }
 if IS_ONE:  # 0.65 has no place for a search box on a table's page, but in a template of the data app

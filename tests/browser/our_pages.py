@@ -48,6 +48,10 @@ PLAIN = {
     "similar drawers": lambda base: home("/similar", drawer_id=drawer_with(base, "When the lens")["id"]),
     "duplicates": home("/duplicates", threshold=0.8),
     "duplicates, nothing": home("/duplicates", threshold=1, wing="no such wing"),
+    "rooms of all wings": home("/rooms"),
+    "sources of a wing": home("/sources", wing="markup"),
+    "a source": home("/source", source_file="/town/lighthouse/lamp-1.md"),
+    "an odd source": home("/source", source_file="/town/<script>.html"),
     "status": home("/status"),
     "an error": home(q="lamp", since="yesterday"),
 }

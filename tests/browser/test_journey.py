@@ -37,7 +37,12 @@ def test_walk(open_browser, data_app, way):
     expect(page.locator(TITLES)).to_have_text(found)
     expect(chips(page)).to_have_count(0)
 
-    address = page.url
+    visitor.unfold_facets()
+    visitor.follow(page.locator(".mp-facets .mp-histogram a").nth(1))
+    expect(chips(page).first).to_contain_text("since")
+    narrowed, address = page.locator(TITLES).all_text_contents(), page.url
+    assert 0 < len(narrowed) < len(found)
+
     title = page.locator(".mp-hit h3 > a").first
     visitor.follow(title)
     expect(page.get_by_role("region", name="This drawer")).to_be_visible()
@@ -54,7 +59,7 @@ def test_walk(open_browser, data_app, way):
     for expected in (second, first, address):
         page.go_back()
         expect(page).to_have_url(expected)
-    expect(page.locator(TITLES)).to_have_text(found)
+    expect(page.locator(TITLES)).to_have_text(narrowed)
     expect(page.get_by_role("searchbox")).to_have_value(QUESTION)
 
 

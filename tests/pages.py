@@ -11,6 +11,7 @@ class Page(HTMLParser):
         links: (href, text) of every link inside main.
         items: the attributes of every element inside main, as (tag, attributes).
         text: what can be read inside main, spaces collapsed.
+        titled: href to title of every link in a picture.
         fields: name to value of the form's controls; a list where a name comes twice.
     """
 
@@ -34,6 +35,7 @@ class Page(HTMLParser):
         super().__init__()
         self.links, self.items, self.fields, self._texts, self._open = [], [], {}, [], []
         self._in_main, self._select = 0, None
+        self.titled, self._in_title = {}, False
         self.feed(html)
         self.text = " ".join("".join(self._texts).split())
 
@@ -46,6 +48,9 @@ class Page(HTMLParser):
         self.items.append((tag, given))
         if tag == "a":
             self._open.append([given.get("href"), ""])
+        elif tag == "title" and self._open:
+            self._in_title = True
+            self.titled[self._open[-1][0]] = ""
         elif tag == "input" and given.get("name"):
             if given.get("type") != "checkbox" or "checked" in given:
                 self.fields.setdefault(given["name"], []).append(given.get("value", ""))
@@ -57,6 +62,8 @@ class Page(HTMLParser):
     def handle_endtag(self, tag):
         if tag == "main":
             self._in_main -= 1
+        elif tag == "title":
+            self._in_title = False
         elif tag == "a" and self._open:
             href, text = self._open.pop()
             self.links.append((href, " ".join(text.split())))
@@ -68,6 +75,8 @@ class Page(HTMLParser):
             self._texts.append(data)
             for link in self._open:
                 link[1] += data
+                if self._in_title:
+                    self.titled[link[0]] += data
 
     def with_class(self, name):
         """The attributes of every element with a class."""

@@ -94,11 +94,7 @@ def long_source(path, chapters):
 
 async def test_every_cell_bar_and_name_leads_to_as_many_drawers_as_it_says(odd):
     page = await get(odd, PALACE)
-    said = {
-        given["href"]: given["aria-label"]
-        for tag, given in page.items
-        if tag == "a" and re.search(r": [\d,]+( drawers?)?$", given.get("aria-label") or "")
-    }
+    said = {href: title for href, title in page.titled.items() if re.search(r": [\d,]+( drawers?)?$", title)}
     assert len(said) > len(ODD_NAMES)
     for href, label in said.items():
         number = int(re.search(r": ([\d,]+)", label[label.rindex(":") :])[1].replace(",", ""))
@@ -148,9 +144,7 @@ async def test_three_hundred_wings_are_readable(tmp_path, make_datasette):
     names = re.findall(r'class="mp-tree-name"[^>]*>([^<]+)', response.text)
     assert "260 more wings, 260 drawers" in names
     assert len(names) < 90
-    more = next(
-        given["href"] for tag, given in page.items if given.get("aria-label") == "260 more wings, 260 drawers"
-    )
+    more = next(href for href, title in page.titled.items() if title == "260 more wings, 260 drawers")
     assert "300 wings" in (await get(datasette, more)).text
 
 
@@ -277,9 +271,7 @@ async def test_the_search_page_counts_its_candidates(served):
     assert timeline["dated"] + timeline["undated"] == answer["candidates"]
     page = await get(served, f"{PALACE}?q=token")
     assert f"{timeline['dated']} candidates in each" in page.text
-    bar = next(
-        given["href"] for tag, given in page.items if (given.get("aria-label") or "").endswith(" candidates")
-    )
+    bar = next(href for href, title in page.titled.items() if title.endswith(" candidates"))
     assert query_of(bar)["q"] == ["token"]
     assert "since" in query_of(bar)
     assert "timeline" not in await get_json(served, f"{PALACE}.json?q=token&facets=0")

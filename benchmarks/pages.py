@@ -31,7 +31,7 @@ SOURCE = "/notes/wing%200/source-0.md"
 PAGES = {
     "palace": "",
     "a wing": "?wing=wing+0",
-    "a month": "?since=2023-03-01&before=2023-04-01",
+    "a month": "?since=2022-03-01&before=2022-04-01",
     "rooms": "/rooms",
     "sources": "/sources",
     "timeline": "/timeline.json",

@@ -42,6 +42,14 @@ def answers_for(connection: Any, position: int) -> bool:
     return horizon(connection) <= position <= last_change(connection)
 
 
+def only_vectors_since(connection: Any, position: int) -> bool:
+    """Whether no drawer and no closet has changed since a position: vectors follow texts and change no page's counts."""
+    if not answers_for(connection, position):
+        return False
+    query = "select exists (select 1 from drawer_changes where seq > ? and change <> 'vector')"
+    return not connection.execute(query, [position]).fetchone()[0]
+
+
 def changed_since(connection: Any, kind: str, position: int, most: int) -> list[int]:
     """Which drawers or closets have changed since a position.
 

@@ -23,15 +23,22 @@ class KeptAnswers:
         self._position: int | None = None
         self._answers: OrderedDict[Hashable, Any] = OrderedDict()
 
-    def get(self, position: int, key: Hashable, make: Callable[[], Answer]) -> Answer:
+    def get(
+        self, position: int, key: Hashable, make: Callable[[], Answer], same_since: Callable[[int], bool]
+    ) -> Answer:
         """An answer, made when it is not there yet.
 
         Args:
             position: the last change of the palace's log, in the same view of the data that `make` reads.
             key: what the answer is to.
             make: makes it.
+            same_since: whether nothing that answers depend on has changed since an earlier position.
         """
+        known = self._position
+        still = known is not None and known < position and same_since(known)
         with self._lock:
+            if still and self._position == known:
+                self._position = position
             if position == self._position and key in self._answers:
                 self._answers.move_to_end(key)
                 return self._answers[key]  # type: ignore[no-any-return]

@@ -21,6 +21,8 @@ DRAWER_COLUMNS = (
 )  # fmt: skip
 CLOSET_COLUMNS = ("closet_id", "wing", "room", "source_file", "text", "metadata")
 
+# All that pages count by.
+PLACES = ("wing", "room", "filed_at", "authored_at", "content_date", "hall", "added_by", "source_file")
 PLACES_INDEX = "idx_drawers_places"
 
 # What is there for the palace itself, not for readers.
@@ -135,10 +137,29 @@ def m004_dates_of_the_text(db: Any) -> None:
 @migrations()
 def m005_places(db: Any) -> None:
     """All that pages count by, side by side: they then read this index and never the texts."""
-    db["drawers"].create_index(
-        ["wing", "room", "filed_at", "authored_at", "content_date", "hall", "added_by", "source_file"],
-        index_name=PLACES_INDEX,
-    )
+    db["drawers"].create_index(PLACES, index_name=PLACES_INDEX)
+
+
+@migrations()
+def m006_filed_beside(db: Any) -> None:
+    """Lists with their dates, and all that is counted in a window of dates, from an index each and never the texts."""
+    for columns in (("wing", "room"), ("source_file", "chunk_index"), ("hall",), ("added_by",)):
+        name = f"idx_drawers_{'_'.join(columns)}"
+        db.execute(f"drop index if exists {name}")
+        db["drawers"].create_index([*columns, "filed_at"], index_name=name)
+    for name in ("filed", "authored_at", "content_date"):
+        db.execute(f"drop index if exists idx_drawers_{name}_moment")
+    for column in ("filed_at", "authored_at", "content_date"):
+        # Most drawers have no other date than the one they were filed at.
+        partial = "" if column == "filed_at" else f" where datetime({column}) is not null"
+        db.execute(
+            f"create index {moment_index(column)} on drawers(datetime({column}), {', '.join(PLACES)}){partial}"
+        )
+
+
+def moment_index(date_column: str) -> str:
+    """The index of all that pages count by, in the order of a date column's moments."""
+    return f"idx_drawers_{date_column}_moment"
 
 
 def migrate(connection: Any) -> list[str]:

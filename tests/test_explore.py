@@ -367,6 +367,31 @@ async def test_topics_come_from_closets_else_from_headings_and_are_searches(tmp_
         assert holdings(palace, scope_of(palace))["topics"] == ["Lamps at sea"]
 
 
+async def test_a_room_shows_its_topics_each_with_the_drawer_it_points_to(tmp_path, make_datasette):
+    path = tmp_path / "palace.db"
+    with Palace.create(path) as palace:
+        text = "# Lamps at sea\n\nA lamp.\n"
+        put_source(palace, Source("/n/light.md", text, wing="coast", room="lights"))
+        put_drawers(palace, [Drawer("other", wing="coast", room="bare", source_file="/n/b.md")])
+        with palace.writer() as connection:
+            connection.execute(
+                "insert into closets (closet_id, source_file, text) values ('c', '/n/light.md', ?)",
+                ["Ships gone by|Ship|→drawer_gone\nshort|x|→\nno pointer at all"],
+            )
+    datasette = make_datasette(path)
+    (source,) = (await get_json(datasette, f"{PALACE}/overview.json?wing=coast&room=lights"))["source_topics"]
+    page = await get(datasette, f"{PALACE}?wing=coast&room=lights")
+    assert (source["source_path"], source["source_file"]) == ("/n/light.md", "light.md")
+    lamps, ships = source["topics"]
+    assert lamps["text"] == "Lamps at sea"
+    assert ships == {"text": "Ships gone by", "drawer_id": None, "url": None}
+    assert (await get_json(datasette, urlsplit(lamps["url"]).path + ".json"))["drawer"]["id"] == 1
+    assert urlsplit(lamps["url"]).path in [href for href, said in page.links if said == "Lamps at sea"]
+    bare = await get(datasette, f"{PALACE}?wing=coast&room=bare")
+    assert "Topics" in page.text
+    assert "Topics" not in bare.text
+
+
 # What it costs
 
 
@@ -424,8 +449,11 @@ def test_nothing_is_counted_from_the_drawers_themselves(palace_path, statements,
     ["", "?wing=acme-app", "/rooms", "/sources", "/timeline.json", "/source?source_file=/notes/guide.md"],
 )
 async def test_a_page_takes_a_handful_of_statements_and_few_when_nothing_has_changed(
-    served, statements, path
+    make_datasette, palace_path, statements, path
 ):
+    with Palace.open(palace_path) as palace:
+        palace.checkpoint()
+    served = make_datasette(immutables=[str(palace_path)])  # so that nothing is embedded meanwhile
     await served.client.get(f"{PALACE}{path}")
     statements.clear()
     await served.client.get(f"{PALACE}{path}")
@@ -448,9 +476,25 @@ async def test_what_is_kept_is_forgotten_with_any_change(make_datasette, palace_
     assert "moved" in {wing["wing"] for wing in moved["wings"]}
 
 
+async def test_what_is_kept_stays_while_only_vectors_change(tmp_path, statements):
+    path = tmp_path / "palace.db"
+    with Palace.create(path) as palace:
+        put_drawers(palace, [Drawer("text", wing="w")])
+        scope = scope_of(palace)
+        kept = holdings(palace, scope)
+        with palace.writer() as connection:
+            connection.execute("insert into drawer_vectors (id, vector, text_hash) values (1, x'00', 'h')")
+        assert holdings(palace, scope) is kept
+        with palace.writer() as connection:
+            connection.execute("update drawers set wing = 'v'")
+        assert holdings(palace, scope)["wings"][0]["wing"] == "v"
+
+
 async def test_without_its_index_the_page_is_only_slower(make_datasette, palace_named):
     path = palace_named("palace.db")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("drop index idx_drawers_places")
-    found = await get_json(make_datasette(path), f"{PALACE}/overview.json?wing=acme-app")
-    assert found["drawers"] == 42
+        connection.execute("drop index idx_drawers_filed_at_moment")
+    datasette = make_datasette(path)
+    assert (await get_json(datasette, f"{PALACE}/overview.json?wing=acme-app"))["drawers"] == 42
+    assert (await get_json(datasette, f"{PALACE}/overview.json?since=2000-01-01"))["drawers"] > 42

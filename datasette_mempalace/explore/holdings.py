@@ -9,7 +9,7 @@ from ..scope import Scope
 from .days import read_timeline
 from .latest import latest_sources
 from .reading import Part, kept
-from .topics import topics_of
+from .topics import shown, source_topics, to_ask
 from .values import largest
 
 MOST_WINGS = 300
@@ -26,7 +26,7 @@ def holdings(palace: Palace, scope: Scope) -> dict[str, Any]:
     Returns:
         drawers, closets, and how many wings, rooms (of a wing each) and sources there are; `wings`, largest first,
         each with its rooms; `largest_sources`, `halls` and `authors`; `timeline`; `latest`, the sources filed last;
-        `topics` worth asking about. Nobody may change it.
+        `topics` worth asking about, and `source_topics` of the largest sources. Nobody may change it.
     """
     return kept(palace, "holdings", scope, _read)
 
@@ -39,26 +39,31 @@ def count_drawers(palace: Palace) -> int:
 
 def _read(part: Part) -> dict[str, Any]:
     wings, rooms = _wings(part)
-    sources, first, last = part.rows(
-        "count(distinct nullif(source_file, '')), cast(min(filed_at) as text), cast(max(filed_at) as text)"
-    )[0]
-    largest_sources = largest(part, "source_file", 5 * LARGEST)
+    drawers = sum(wing["count"] for wing in wings)
+    sources, source_count = largest(part, "source_file", 5 * LARGEST)
+    topics = source_topics(part, [source["value"] for source in sources])
     return {
-        "drawers": sum(wing["count"] for wing in wings),
+        "drawers": drawers,
         "wing_count": len(wings),
         "room_count": rooms,
-        "source_count": sources,
-        "first_filed": first,
-        "last_filed": last,
+        "source_count": source_count,
+        "first_filed": _filed(part, "min"),
+        "last_filed": _filed(part, "max"),
         "closet_count": _count_closets(part),
         "wings": wings[:MOST_WINGS],
-        "largest_sources": largest_sources[:LARGEST],
-        "halls": largest(part, "hall", LARGEST + 1),
-        "authors": largest(part, "added_by", LARGEST + 1),
+        "largest_sources": sources[:LARGEST],
+        "halls": largest(part, "hall", LARGEST + 1)[0],
+        "authors": largest(part, "added_by", LARGEST + 1)[0],
         "timeline": read_timeline(part),
-        "latest": latest_sources(part),
-        "topics": topics_of(part, [source["value"] for source in largest_sources]),
+        "latest": latest_sources(part, drawers),
+        "topics": to_ask(topics),
+        "source_topics": shown(topics),
     }
+
+
+def _filed(part: Part, end: str) -> str | None:
+    """The least ("min") or the greatest ("max") moment of filing, as it is stored."""
+    return part.rows(f"cast({end}(filed_at) as text)")[0][0]  # type: ignore[no-any-return]
 
 
 def _wings(part: Part) -> tuple[list[dict[str, Any]], int]:

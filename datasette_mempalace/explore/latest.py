@@ -7,23 +7,29 @@ from typing import Any
 
 from ..snippets import snippet
 from ..text import source_name
-from .reading import Part
+from .reading import Part, by_moment
 
 LATEST = 8
 HEAD = 180  # characters
 ROWS = 2000  # drawers looked through: one large source must not hide the others
+SORTED = 5000  # drawers that are sorted sooner than found among all others in the order of time
 
 
-def latest_sources(part: Part) -> list[dict[str, Any]]:
+def latest_sources(part: Part, drawers: int) -> list[dict[str, Any]]:
     """Those of a part, the latest first.
 
+    Args:
+        part: the part of the palace.
+        drawers: how many it has.
     Returns:
         id and drawer_id of the source's first drawer, wing and room of the one filed last, source_path,
         source_file, filed_at, head (how it begins) and drawers (of the whole source).
     """
-    rows = part.rows(
-        "id, cast(nullif(source_file, '') as text), cast(filed_at as text), cast(wing as text), cast(room as text)",
-        f"order by datetime(filed_at) desc, id desc limit {ROWS}",
+    table = by_moment(part) if drawers > SORTED else part.table
+    rows = part.connection.execute(
+        "select id, cast(nullif(source_file, '') as text), cast(filed_at as text), cast(wing as text),"
+        f" cast(room as text) from {table} where {part.where} order by datetime(filed_at) desc, id desc limit :rows",
+        {**part.parameters, "rows": ROWS},
     )
     found: dict[Any, dict[str, Any]] = {}
     for row_id, source, filed_at, wing, room in rows:

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..change_log import last_change
+from ..change_log import last_change, only_vectors_since
 from ..palace import Palace
-from ..schema import PLACES_INDEX
+from ..schema import PLACES, PLACES_INDEX, moment_index
 from ..scope import Scope
 
-COVERED = frozenset(
-    ("id", "wing", "room", "filed_at", "authored_at", "content_date", "hall", "added_by", "source_file")
-)
+COVERED = frozenset(("id", *PLACES))
 
 Answer = TypeVar("Answer")
 
@@ -26,7 +24,6 @@ class Part:
         connection: with one view of the data.
         scope: the scope.
         table: drawers, perhaps with the index to read.
-        indexed: the same for what no smaller index holds together.
         where: the condition.
         parameters: its values.
     """
@@ -34,7 +31,6 @@ class Part:
     connection: Any
     scope: Scope
     table: str
-    indexed: str
     where: str
     parameters: dict[str, Any]
 
@@ -51,19 +47,14 @@ class Part:
 
 
 def part_of(connection: Any, scope: Scope) -> Part:
-    """A scope to read from a connection.
-
-    The index is named where SQLite, which keeps no statistics here, would take one that leads back to every row. A
-    few sources or ids are looked up; a condition on a text needs the texts.
-    """
+    """A scope to read from a connection."""
     where, parameters = scope.where()
-    narrow = scope.source_files or scope.ids is not None
-    covered = all(condition.column in COVERED for condition in scope.filters)
-    named = covered and not narrow and _has_index(connection)
-    indexed = f"drawers indexed by {PLACES_INDEX}" if named else "drawers"
-    # Of the whole palace one column is counted sooner from that column's own index.
-    table = "drawers" if scope.is_everything else indexed
-    return Part(connection, scope, table, indexed, where, parameters)
+    return Part(connection, scope, _table(connection, scope), where, parameters)
+
+
+def by_moment(part: Part) -> str:
+    """The part's table in the order of the moments that its drawers were filed at, where an index has it."""
+    return _with_index(part.connection, moment_index("filed_at")) if _is_covered(part.scope) else part.table
 
 
 def kept(palace: Palace, what: str, scope: Scope, read: Callable[[Part], Answer]) -> Answer:
@@ -77,10 +68,33 @@ def kept(palace: Palace, what: str, scope: Scope, read: Callable[[Part], Answer]
     """
     with palace.reader() as connection:
         part = part_of(connection, scope)
-        return palace.kept_answers.get(last_change(connection), (what, scope), lambda: read(part))
+        return palace.kept_answers.get(
+            last_change(connection),
+            (what, scope),
+            lambda: read(part),
+            lambda position: only_vectors_since(connection, position),
+        )
 
 
-def _has_index(connection: Any) -> bool:
-    """Whether the index is there: any program may have dropped it, and a page without it is only slower."""
+def _table(connection: Any, scope: Scope) -> str:
+    """Drawers, with an index named where SQLite, which keeps no statistics here, would take one that leads back to every row.
+
+    Of the whole palace any column is counted soonest from that column's own index.
+    """
+    if scope.is_everything or not _is_covered(scope):
+        return "drawers"
+    if not scope.wings and (scope.since or scope.before):
+        return _with_index(connection, moment_index(scope.date_column))
+    return _with_index(connection, PLACES_INDEX)
+
+
+def _is_covered(scope: Scope) -> bool:
+    """Whether the indexes hold all that a scope asks for: a few sources or ids are looked up, a text is read."""
+    narrow = scope.source_files or scope.ids is not None
+    return not narrow and all(condition.column in COVERED for condition in scope.filters)
+
+
+def _with_index(connection: Any, name: str) -> str:
+    """Drawers with an index that is there: any program may have dropped it, and a page without it is only slower."""
     query = "select 1 from sqlite_master where type = 'index' and name = ?"
-    return connection.execute(query, [PLACES_INDEX]).fetchone() is not None
+    return f"drawers indexed by {name}" if connection.execute(query, [name]).fetchone() else "drawers"

@@ -1,4 +1,4 @@
-"""Topics worth asking about, from the closets of the largest sources, else from their headings.
+"""What a part is about: topics from the closets of its largest sources, each with its drawer, else from headings.
 
 Always the same for the same palace. What is no title in a reader's language is left out: code, words by themselves
 that a closet counted, broken sentences, names that every text has.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Any
 
+from ..text import source_name
 from .reading import Part
 
-MOST = 8
+MOST = 8  # to ask about, and sources shown with theirs
+OF_A_SOURCE = 6
 LONGEST, SHORTEST = 48, 4
 HEADINGS = 200  # drawers read for their headings where there is no closet
 TEXT = 4000  # characters read of a closet
@@ -29,17 +31,48 @@ _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _DENSE = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
-def topics_of(part: Part, sources: list[str]) -> list[str]:
-    """Some topics of a part, from different sources.
+def source_topics(part: Part, sources: list[str]) -> list[dict[str, Any]]:
+    """The topics of a part's sources.
 
     Args:
         part: the part of the palace.
         sources: its largest sources, largest first.
     Returns:
-        at most `MOST` texts, each fit to be a search.
+        for each source that has any, in that order: source_path, source_file and `topics`, {text, drawer_id}, in the
+        closet's order and none twice; drawer_id is None where the closet points to no drawer that is there. Drawers
+        without a source count as one whose path is None.
     """
-    found = _from_closets(part, sources)
-    return _choose(found or _from_headings(part, sources))
+    found = _good(_from_closets(part, sources)) or _good(_from_headings(part, sources))
+    named = {topic["drawer_id"] for topics in found.values() for topic in topics}
+    rows = part.connection.execute(
+        "select drawer_id from drawers where drawer_id in (select value from json_each(?))",
+        [json.dumps([name for name in named if name])],
+    )
+    there = {name for (name,) in rows}
+    for topics in found.values():
+        for topic in topics:
+            if topic["drawer_id"] not in there:
+                topic["drawer_id"] = None
+    return [
+        {"source_path": source, "source_file": source_name(source), "topics": found[source]}
+        for source in (sources or found)
+        if source in found
+    ]
+
+
+def to_ask(found: list[dict[str, Any]]) -> list[str]:
+    """At most `MOST` topics fit to be a search: one of each source in turn, none twice, whatever stands around its words."""
+    chosen: dict[str, str] = {}
+    for turn in zip_longest(*([topic["text"] for topic in source["topics"]] for source in found)):
+        for topic in turn:
+            if topic is not None and len(chosen) < MOST:
+                chosen.setdefault(_words(topic), topic)
+    return list(chosen.values())
+
+
+def shown(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As much of it as a page takes: `MOST` sources with `OF_A_SOURCE` topics each."""
+    return [source | {"topics": source["topics"][:OF_A_SOURCE]} for source in found[:MOST]]
 
 
 def good_topic(text: str) -> bool:
@@ -59,21 +92,22 @@ def good_topic(text: str) -> bool:
     )
 
 
-def _from_closets(part: Part, sources: list[str]) -> list[list[str]]:
+def _from_closets(part: Part, sources: list[str]) -> Iterator[tuple[str, str, str | None]]:
+    """Source, topic and the drawer that the closet points to first."""
     rows = part.connection.execute(
         "select source_file, substr(cast(text as text), 1, :length) from closets where source_file in"
         " (select value from json_each(:sources)) order by id",
         {"sources": json.dumps(sources), "length": TEXT},
     )
-    topics: dict[str, list[str]] = {}
     for source, text in rows:
-        lines = [line for line in text.splitlines() if "→" in line]
-        topics.setdefault(source, []).extend(line.split("|")[0].strip() for line in lines)
-    return _good(topics.get(source, []) for source in sources)
+        for line in text.splitlines():
+            topic, points, drawers = line.partition("→")
+            if points:
+                yield source, topic.split("|")[0], drawers.split(",")[0].strip()
 
 
-def _from_headings(part: Part, sources: list[str]) -> list[list[str]]:
-    """Headings of the first drawers of the part's sources; of any of its drawers where none has a source."""
+def _from_headings(part: Part, sources: list[str]) -> Iterator[tuple[str | None, str, str | None]]:
+    """The same of the first drawers of the part's sources; of any of its drawers where none has a source."""
     limited = {"sources": json.dumps(sources), "rows": HEADINGS}
     inner = (
         "source_file in (select value from json_each(:sources)) and chunk_index between 0 and 9 and "
@@ -81,26 +115,23 @@ def _from_headings(part: Part, sources: list[str]) -> list[list[str]]:
         else ""
     )
     rows = part.connection.execute(
-        "select cast(source_file as text), iif(json_valid(metadata), json_extract(metadata, '$.heading'), null)"
+        "select cast(nullif(source_file, '') as text), drawer_id,"
+        " iif(json_valid(metadata), json_extract(metadata, '$.heading'), null)"
         f" from drawers where {inner}{part.where} limit :rows",
         part.parameters | limited,
     )
-    topics: dict[Any, list[str]] = {}
-    for source, heading in rows:
+    for source, drawer, heading in rows:
         if isinstance(heading, str):
-            topics.setdefault(source, []).append(heading)
-    return _good(topics.get(source, []) for source in (sources or list(topics)))
+            yield source, heading, drawer
 
 
-def _good(topics: Iterable[list[str]]) -> list[list[str]]:
-    return [kept for found in topics if (kept := [topic for topic in found if good_topic(topic)])]
+def _good(lines: Iterable[tuple[Any, str, str | None]]) -> dict[Any, list[dict[str, Any]]]:
+    found: dict[Any, dict[str, dict[str, Any]]] = {}
+    for source, text, drawer in lines:
+        if good_topic(text):
+            found.setdefault(source, {}).setdefault(_words(text), {"text": text.strip(), "drawer_id": drawer})
+    return {source: list(topics.values()) for source, topics in found.items()}
 
 
-def _choose(found: list[list[str]]) -> list[str]:
-    """One of each source in turn, none twice, shorter and longer words of one topic counted as the same."""
-    chosen: dict[str, str] = {}
-    for turn in zip_longest(*found):
-        for topic in turn:
-            if topic is not None and len(chosen) < MOST:
-                chosen.setdefault(" ".join(_WORD.findall(topic.casefold())) or topic, topic)
-    return list(chosen.values())
+def _words(topic: str) -> str:
+    return " ".join(_WORD.findall(topic.casefold())) or topic

@@ -19,7 +19,7 @@ LISTS = {
 }
 
 
-def largest(part: Part, column: str, limit: int) -> list[dict[str, Any]]:
+def largest(part: Part, column: str, limit: int) -> tuple[list[dict[str, Any]], int]:
     """The values of a column that most drawers have.
 
     Args:
@@ -27,15 +27,16 @@ def largest(part: Part, column: str, limit: int) -> list[dict[str, Any]]:
         column: a column of drawers; never from a request.
         limit: how many.
     Returns:
-        {value, count}, largest first; drawers without a value are not among them.
+        {value, count}, largest first, and how many values there are; drawers without a value are not among them.
     """
     rows = part.rows(
-        f"cast({column} as text), count(*)",
+        f"cast({column} as text), count(*), count(*) over ()",
         f"and {column} is not null and {column} <> '' group by {column}"
         f" order by count(*) desc, {column} limit :limit",
         limit=limit,
     )
-    return [_named(column, value) | {"count": number} for value, number in rows]
+    values = [_named(column, value) | {"count": number} for value, number, _ in rows]
+    return values, rows[0][2] if rows else 0
 
 
 def list_values(palace: Palace, what: str, scope: Scope, limit: int, offset: int) -> dict[str, Any]:
@@ -53,28 +54,39 @@ def list_values(palace: Palace, what: str, scope: Scope, limit: int, offset: int
     """
 
     def read(part: Part) -> dict[str, Any]:
-        columns = ", ".join(LISTS[what])
-        cast = ", ".join(f"cast({column} as text)" for column in LISTS[what])
-        total, drawers, greatest = part.connection.execute(
-            "select count(*), coalesce(sum(number), 0), coalesce(max(number), 0) from"
-            f" (select count(*) as number from {part.table} where {part.where} group by {columns})",
-            part.parameters,
-        ).fetchone()
         rows = part.connection.execute(
-            f"select {cast}, count(*), cast(min(filed_at) as text), cast(max(filed_at) as text)"
-            f" from {part.indexed} where {part.where} group by {columns}"
-            f" order by count(*) desc, {columns} limit :limit offset :offset",
-            {**part.parameters, "limit": limit, "offset": offset},
-        )
+            _page(part, LISTS[what]), {**part.parameters, "limit": limit, "offset": offset}
+        ).fetchall()
         names = (*LISTS[what], "count", "first_filed", "last_filed")
+        total, drawers, greatest = rows[0][:3]
         return {
             "total": total,
             "drawers": drawers,
             "greatest": greatest,
-            "rows": [dict(zip(names, row, strict=True)) for row in rows],
+            "rows": [dict(zip(names, row[4:], strict=True)) for row in rows if row[3]],
         }
 
     return kept(palace, f"{what} {limit} {offset}", scope, read)
+
+
+def _page(part: Part, columns: tuple[str, ...]) -> str:
+    """A statement for a page of values, each row after the totals of all of them, which come even where the page is empty."""
+    names = ", ".join(columns)
+    grouped = f"{names}, count(*) as number"
+    first, last = "first_filed", "last_filed"
+    if part.scope.is_everything:  # an index has each value's dates at hand: only those shown are looked up
+        same = " and ".join(f"drawers.{column} is page.{column}" for column in columns)
+        first, last = (f"(select {end}(filed_at) from drawers where {same})" for end in ("min", "max"))
+    else:
+        grouped += ", min(filed_at) as first_filed, max(filed_at) as last_filed"
+    texts = ", ".join(f"cast(page.{column} as text)" for column in columns)
+    return f"""
+        with entries as materialized (select {grouped} from {part.table} where {part.where} group by {names}),
+        totals as (select count(*), coalesce(sum(number), 0), coalesce(max(number), 0) from entries),
+        page as (select true as present, * from entries order by number desc, {names} limit :limit offset :offset)
+        select totals.*, present, {texts}, number, cast({first} as text), cast({last} as text)
+        from totals left join page on true order by number desc, {names}
+    """
 
 
 def _named(column: str, value: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from .frame import page_of_palace, sheet_url
 from .links import Links, Pair
 from .operation import Operation, described
 from .parameters import FILTERS
+from .statements import of_equal_texts
 
 DUPLICATES = "/duplicates"
 FIELDS = ("threshold", "min_characters", "wing", "room")
@@ -51,6 +52,7 @@ async def duplicates_page(datasette: Any, request: Any, palace: Palace, context:
         "action": links.to([]),
         "conditions": present.conditions({**answer["filters"], "columns": asked.search.scope.filters}),
         "json_url": links.to([*links.pairs, *_next(asked.after)], DUPLICATES + ".json"),
+        "sql_url": links.sql(of_equal_texts(asked.search.scope)),
         "next_url": links.here(next=answer["next"]) if answer["next"] else None,
         "first_url": links.here() if asked.after else None,
         "exact_url": links.with_value("threshold", "1") if asked.threshold < 1 else None,

@@ -43,6 +43,17 @@ async def overview_json(datasette: Any, request: Any, database: str, palace: Pal
         "largest_sources": [
             {**source, "url": links.source(source["value"])} for source in found["largest_sources"]
         ],
+        "source_topics": [
+            {
+                **source,
+                "url": links.source(source["source_path"]) if source["source_path"] else None,
+                "topics": [
+                    {**topic, "url": links.drawer(topic["drawer_id"]) if topic["drawer_id"] else None}
+                    for topic in source["topics"]
+                ],
+            }
+            for source in found["source_topics"]
+        ],
         "timeline": with_urls(found["timeline"], links),
         "latest": [{**drawer, "url": links.drawer(drawer["drawer_id"])} for drawer in found["latest"]],
     }

@@ -70,6 +70,22 @@ EXPLORED: dict[str, Schema] = {
             )
         ),
         topics=items(TEXT),
+        source_topics=items(
+            record(
+                "What a source is about.",
+                source_path=NULLABLE_TEXT,
+                source_file=NULLABLE_TEXT,
+                url=nullable(URL),
+                topics=items(
+                    record(
+                        "A topic and the drawer that it is in.",
+                        text=TEXT,
+                        drawer_id=NULLABLE_TEXT,
+                        url=nullable(URL),
+                    )
+                ),
+            )
+        ),
     ),
     "DatedCounts": record(
         "A timeline of drawers, or of a search's candidates.",

@@ -14,6 +14,7 @@ from datasette.utils import tilde_encode
 
 from ..compat import TABLE, sql_url
 from ..request import SearchRequest
+from .statements import Statement
 
 OPENAPI = "/-/mempalace/openapi.json"
 Pair = tuple[str, str]
@@ -159,6 +160,10 @@ class Links:
     def source(self, source_file: str) -> str:
         """The page of one source."""
         return source_path(self.datasette, self.database, source_file)
+
+    def sql(self, statement: Statement) -> str:
+        """Datasette's SQL page with a statement."""
+        return sql_url(self.datasette, self.database, statement.sql, statement.parameters)
 
 
 def sql_path(datasette: Any, database: str, request: SearchRequest, pairs: Iterable[Pair]) -> str:

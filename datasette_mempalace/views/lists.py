@@ -25,6 +25,7 @@ from .links import Links
 from .operation import Operation, described
 from .parameters import SCOPE
 from .pictures import named
+from .statements import of_list
 
 PER_PAGE = 100
 MOST_ROWS = 1_000
@@ -36,7 +37,7 @@ NOUNS = {"wings": "wing", "rooms": "room", "sources": "source", "halls": "hall",
 async def list_page(datasette: Any, request: Any, palace: Palace, context: dict[str, Any]) -> dict[str, Any]:
     """All wings, rooms, sources, halls or authors of a palace or a part of it, largest first."""
     what = request.url_vars["what"]
-    found, asked, offset = await _list(datasette, request, palace)
+    found, asked, limit, offset = await _list(datasette, request, palace)
     links = Links(datasette, context["database"], request_parameters(asked, palace.settings))
     filters = present.filters_of(asked)
     shown = offset + len(found["rows"])
@@ -52,6 +53,7 @@ async def list_page(datasette: Any, request: Any, palace: Palace, context: dict[
         "part_url": links.to(links.pairs),
         "json_url": links.beside(what, ".json"),
         "csv_url": links.beside(what, ".csv"),
+        "sql_url": links.sql(of_list(what, asked.scope, limit, offset)),
         "first_url": links.beside(what) if offset else None,
         "next_url": links.beside(what, next=str(shown)) if shown < found["total"] else None,
     }
@@ -65,7 +67,7 @@ async def list_page(datasette: Any, request: Any, palace: Palace, context: dict[
 @data_of_palace
 async def list_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
     """A list as JSON, a page of at most `n_results` at a time."""
-    found, asked, offset = await _list(datasette, request, palace)
+    found, asked, _, offset = await _list(datasette, request, palace)
     what = request.url_vars["what"]
     links = data_links(datasette, request, database, asked, palace, "")
     shown = offset + len(found["rows"])
@@ -95,7 +97,7 @@ async def list_csv(request: Any, datasette: Any) -> Any:
     headers = cors_headers(datasette)
     try:
         database, palace = await palace_of(datasette, request)
-        found, _, _ = await _list(datasette, request, palace)
+        found, _, _, _ = await _list(datasette, request, palace)
     except MempalaceError as error:
         return Response.text(error.message + "\n", status=error.status, headers=headers)
     what = request.url_vars["what"]
@@ -108,15 +110,16 @@ async def list_csv(request: Any, datasette: Any) -> Any:
     return Response(written(out.getvalue()), headers=headers, content_type="text/csv; charset=utf-8")
 
 
-async def _list(datasette: Any, request: Any, palace: Palace) -> tuple[dict[str, Any], SearchRequest, int]:
-    """A part of the list that a URL names, the state, and how many entries come before."""
+async def _list(datasette: Any, request: Any, palace: Palace) -> tuple[dict[str, Any], SearchRequest, int, int]:
+    """A part of the list that a URL names, the state, how many entries are asked for, and how many come before."""
     given = dict(parameters_of(request))
     offset = read_whole("next", given, 0, MOST_OFFSET, 0)
     limit = read_whole("n_results", given, 1, MOST_ROWS, PER_PAGE)
     state = {name: values for name, values in given.items() if name not in ("next", "n_results", "q")}
     asked = parse_request(state, palace.settings, allow_blank=True)
     what = request.url_vars["what"]
-    return await run(datasette, list_values, palace, what, asked.scope, limit, offset), asked, offset
+    found = await run(datasette, list_values, palace, what, asked.scope, limit, offset)
+    return found, asked, limit, offset
 
 
 def _list_row(what: str, row: dict[str, Any], greatest: int, links: Links) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..scope import Scope
 from . import present
 from .links import Links
 from .pictures import histogram, named, treemaps
+from .statements import of_places, of_timeline
 
 TABLE_WINGS = 40
 TABLE_ROOMS = 12
@@ -18,24 +20,26 @@ TIMES = {
 }
 
 
-def overview_view(found: dict[str, Any], links: Links) -> dict[str, Any]:
+def overview_view(found: dict[str, Any], scope: Scope, links: Links) -> dict[str, Any]:
     """Holdings for the template.
 
     Args:
         found: as `explore.holdings` reads them; not changed.
+        scope: the part that they are of.
         links: out of this state.
     """
     buckets = found["timeline"]["buckets"]
     return {
         **found,
         "asks": [{"text": topic, "url": links.with_value("q", topic)} for topic in found["topics"]],
+        "topic_rows": [_topics_row(source, links) for source in found["source_topics"]],
         "pictures": treemaps(found["wings"], found["wing_count"], found["drawers"], links),
         "wing_rows": [_wing_row(wing, links) for wing in found["wings"][:TABLE_WINGS]],
         "more_wings": max(0, found["wing_count"] - TABLE_WINGS),
         "one_wing": found["wing_count"] == 1,
         "first_day": present.day(found["first_filed"]),
         "last_day": present.day(found["last_filed"]),
-        "time": timeline_view(found["timeline"], links) if buckets or found["drawers"] else None,
+        "time": timeline_view(found["timeline"], links, scope) if buckets or found["drawers"] else None,
         "sources": _shares(found["largest_sources"], links, "source_file"),
         # One value says nothing that sets drawers apart.
         "hall_rows": _shares(found["halls"], links, "hall") if len(found["halls"]) > 1 else [],
@@ -43,15 +47,18 @@ def overview_view(found: dict[str, Any], links: Links) -> dict[str, Any]:
         "latest_rows": [_latest_row(drawer, links) for drawer in found["latest"]],
         "lists": {name: links.beside(name) for name in ("wings", "rooms", "sources", "halls", "authors")},
         "json_url": links.beside("overview", ".json"),
+        "csv_url": links.beside("rooms", ".csv"),
+        "sql_url": links.sql(of_places(scope)),
     }
 
 
-def timeline_view(timeline: dict[str, Any], links: Links) -> dict[str, Any]:
+def timeline_view(timeline: dict[str, Any], links: Links, scope: Scope | None = None) -> dict[str, Any]:
     """A timeline for the template: its picture, the other dates it can be seen by, what has no date.
 
     Args:
         timeline: as `timeline.as_json` has it.
         links: out of this state.
+        scope: the part that is counted; None where it counts candidates, which no plain statement finds.
     """
     column = timeline["date_column"]
     return {
@@ -66,6 +73,7 @@ def timeline_view(timeline: dict[str, Any], links: Links) -> dict[str, Any]:
             for other, name in DATE_COLUMNS.items()
         ],
         "json_url": links.beside("timeline", ".json"),
+        "sql_url": links.sql(of_timeline(scope, timeline["unit"])) if scope else None,
     }
 
 
@@ -98,6 +106,16 @@ def _shares(values: list[dict[str, Any]], links: Links, column: str) -> list[dic
         }
         for value in values
     ]
+
+
+def _topics_row(source: dict[str, Any], links: Links) -> dict[str, Any]:
+    """A source with its topics, each leading to its drawer, else to the source."""
+    url = links.source(source["source_path"]) if source["source_path"] else None
+    topics = [
+        {"text": topic["text"], "url": links.drawer(topic["drawer_id"]) if topic["drawer_id"] else url}
+        for topic in source["topics"]
+    ]
+    return {**source, "url": url, "topics": topics}
 
 
 def _latest_row(drawer: dict[str, Any], links: Links) -> dict[str, Any]:

@@ -74,7 +74,7 @@ async def _show_overview(
     filters = present.filters_of(asked)
     return {
         "template": "mempalace_overview.html",
-        "palace": overview_view(found, links),
+        "palace": overview_view(found, asked.scope, links),
         "vectors": await run(datasette, vectors_state, palace),
         "chips": present.chips(filters, links),
         "conditions": present.conditions(filters),

@@ -17,6 +17,7 @@ from .data import data_of_palace
 from .frame import page_of_palace
 from .links import Links, source_path
 from .operation import Operation, described
+from .statements import of_source
 
 MOST_OFFSET = 10**9
 
@@ -53,6 +54,7 @@ async def source_page(
         "scope_url": links.to(links.pairs),
         "table_url": links.table([("source_file__exact", source["source_path"]), ("_sort", "chunk_index")]),
         "json_url": links.beside("source", ".json"),
+        "sql_url": links.sql(of_source(source["source_path"], source["offset"])),
         **{
             f"{way}_url": _offset_url(datasette, context["database"], source, source[way])
             for way in ("previous", "next")

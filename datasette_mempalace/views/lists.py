@@ -110,7 +110,9 @@ async def list_csv(request: Any, datasette: Any) -> Any:
     return Response(written(out.getvalue()), headers=headers, content_type="text/csv; charset=utf-8")
 
 
-async def _list(datasette: Any, request: Any, palace: Palace) -> tuple[dict[str, Any], SearchRequest, int, int]:
+async def _list(
+    datasette: Any, request: Any, palace: Palace
+) -> tuple[dict[str, Any], SearchRequest, int, int]:
     """A part of the list that a URL names, the state, how many entries are asked for, and how many come before."""
     given = dict(parameters_of(request))
     offset = read_whole("next", given, 0, MOST_OFFSET, 0)

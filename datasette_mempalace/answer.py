@@ -14,7 +14,9 @@ from .text import source_name
 from .words import find_words
 
 
-def hit_as_json(search: Search, hit: Candidate, rank: int, copies: list[Candidate]) -> dict[str, Any]:
+def hit_as_json(
+    search: Search, hit: Candidate, rank: int, copies: list[Candidate], totals: Mapping[str | None, int]
+) -> dict[str, Any]:
     """One hit.
 
     Args:
@@ -22,6 +24,7 @@ def hit_as_json(search: Search, hit: Candidate, rank: int, copies: list[Candidat
         hit: the candidate.
         rank: its place in the whole ranking, from 1.
         copies: the candidates folded into it.
+        totals: of `chunk_totals`, for its source.
     Returns:
         the hit; `text` is always the drawer's own, a passage around it goes to `context`.
     """
@@ -32,7 +35,7 @@ def hit_as_json(search: Search, hit: Candidate, rank: int, copies: list[Candidat
     shown = {
         "rank": rank,
         **place_of(row),
-        "chunk_total": chunk_totals(search.connection, [row["source_file"]]).get(row["source_file"]),
+        "chunk_total": totals.get(row["source_file"]),
         "heading": heading_of(row),
         "text": row["text"],
         "snippet": snippet(row["text"], places),

@@ -17,6 +17,7 @@ from typing import Any
 
 from .change_log import last_change
 from .logs import get_logger
+from .pickles import Untrusted, refuse_untrusted
 from .vectors import Kind, as_matrix
 
 logger = get_logger(__name__)
@@ -45,8 +46,14 @@ def survives_probe(path: Path) -> bool:
     Args:
         path: the mirror's folder.
     Returns:
-        True also where there is nothing to open, or when it was closed in order and is untouched since.
+        True also where there is nothing to open, or when it was closed in order and is untouched since. Never where
+        a pickle in it asks for more than Chroma's own: that would run in whoever opens it.
     """
+    try:
+        refuse_untrusted(path)
+    except Untrusted as error:
+        logger.warning("The mirror in %s is not opened: %s", path, error)
+        return False
     if not (path / "chroma.sqlite3").exists() or _is_untouched(path):
         return True
     try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import sqlite3
 import threading
 import time
@@ -27,7 +28,9 @@ from .palace import Palace
 from .schema import INNER_TABLES, is_palace
 
 PLUGIN = "datasette-mempalace"
-THREADS = 4
+# One a processor: more only wait for each other, and Datasette's own pages for all of them. Two, so that one slow search
+# does not stop the rest.
+THREADS = max(2, min(4, os.cpu_count() or 2))
 LOOK_AGAIN = 5.0  # seconds after which a database that was no palace is looked at again
 
 P = ParamSpec("P")

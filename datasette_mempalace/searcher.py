@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .answer import hit_as_json
+from .answer import chunk_totals, hit_as_json
 from .config import STRATEGIES
 from .copies import fold_copies
 from .errors import (
@@ -156,6 +156,7 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str
     in_scope = count_in_scope(connection, request.scope)
     hits, copies, pool, more = _hits(search, in_scope)
     shown = hits[request.offset : request.offset + request.n_results]
+    totals = chunk_totals(connection, {hit.row["source_file"] for hit in shown})
     best = hits[0] if hits else None
     words_only = search.vector is None
     trouble = pool.note or palace.mirror.trouble if pool.engine in ("exact", "matrix") else None
@@ -174,7 +175,7 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str
         "total_before_filter": pool.fetched,
         "copies": sum(len(also) for also in copies.values()),
         "results": [
-            hit_as_json(search, hit, request.offset + place, copies.get(hit.id, []))
+            hit_as_json(search, hit, request.offset + place, copies.get(hit.id, []), totals)
             for place, hit in enumerate(shown, 1)
         ],
         "best": {

@@ -123,10 +123,24 @@ def test_a_pickle_that_cannot_be_trusted_is_not_run(synced, tmp_path, monkeypatc
     assert not (tmp_path / "was-run").exists()
 
 
-def test_chroma_in_a_child_is_asked_where_the_files_cannot_be_read_here(synced, database):
-    (index_folder(synced) / "index_metadata.pickle").write_bytes(b"not a pickle")
+@pytest.mark.parametrize("header", ["known", "of another version"])
+def test_chroma_is_never_given_a_pickle_that_cannot_be_trusted(
+    synced, database, tmp_path, monkeypatch, header
+):
+    monkeypatch.chdir(tmp_path)
+    (index_folder(synced) / "index_metadata.pickle").write_bytes(pickle.dumps(Evil()))
+    if header != "known":
+        overwrite(index_folder(synced) / "header.bin", 0, b"\x63")
     done = import_palace(database, synced)
-    check(done, synced, database, "index_metadata.pickle cannot be read")
+    check(done, synced, database, "Chroma was not asked")
+    assert ("it names posix.system" in done.vector_problem) == (header == "known")
+    assert not (tmp_path / "was-run").exists()
+
+
+def test_chroma_in_a_child_is_asked_where_the_files_cannot_be_read_here(synced, database):
+    overwrite(index_folder(synced) / "header.bin", 0, b"\x63")
+    done = import_palace(database, synced)
+    check(done, synced, database, "header.bin is of version 99")
     assert "Chroma, in a process of its own," in done.vector_problem
 
 

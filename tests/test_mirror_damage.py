@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import sqlite3
 import subprocess
@@ -21,6 +22,7 @@ from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.errors import MempalaceError
 from datasette_mempalace.keeper import keep_in_step
+from datasette_mempalace.mirror_check import note_closed
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.status import palace_status
 from datasette_mempalace.vectors import as_blob
@@ -127,6 +129,28 @@ def test_damage_while_nobody_looked(path, damage):
         assert (answer["engine"], answer["vector_status"]) == ("chroma", "ok")
         assert texts(answer)[0] == "the red fox"
         assert is_whole(palace)
+
+
+class Planted:
+    """A pickle that leaves a mark when somebody opens it."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return os.system, (f"touch '{self.mark}'",)
+
+
+def test_a_pickle_that_somebody_planted_is_never_given_to_chroma(path, tmp_path, caplog):
+    for file in index_files(path, "index_metadata.pickle"):
+        file.write_bytes(pickle.dumps(Planted(tmp_path / "was-run")))
+    note_closed(mirror_of(path))  # as whoever planted it would do, so that it counts as untouched
+    with Palace.open(path) as palace:
+        palace.mirror.sync()
+        assert "it names posix.system" in caplog.text
+        assert is_whole(palace)
+    assert not any(b"touch" in file.read_bytes() for file in mirror_of(path).rglob("*.pickle"))
+    assert not (tmp_path / "was-run").exists()
 
 
 SERVER = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import urllib.parse
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -46,11 +47,12 @@ async def search_json(request: Any, datasette: Any) -> Any:
         asked = asked_by(request, palace)
         if "facets" not in request.args:
             asked = replace(asked, facets=True)
-        answer = await run(datasette, run_search, palace, asked)
+        links = data_links(datasette, request, database, asked, palace, ".json")
+        response = await run(datasette, _as_response, palace, asked, links, Response.json)
     except MempalaceError as error:
         return Response.json(error.as_json(), status=error.status, headers=headers)
-    add_urls(answer, data_links(datasette, request, database, asked, palace, ".json"))
-    return Response.json(answer, headers={**headers, **_links(datasette, answer)})
+    response.headers |= headers
+    return response
 
 
 @reading_only
@@ -60,12 +62,27 @@ async def search_csv(request: Any, datasette: Any) -> Any:
     try:
         database, palace = await palace_of(datasette, request)
         asked = replace(asked_by(request, palace), facets=False, context=False)
-        answer = await run(datasette, run_search, palace, asked)
+        links = data_links(datasette, request, database, asked, palace, ".csv")
+        response = await run(datasette, _as_response, palace, asked, links, _csv_response)
     except MempalaceError as error:
         return Response.text(error.message + "\n", status=error.status, headers=headers)
-    add_urls(answer, data_links(datasette, request, database, asked, palace, ".csv"))
-    headers |= {"Content-Disposition": attachment(f"{database}-mempalace.csv"), **_links(datasette, answer)}
-    return Response(as_csv(answer["results"]), headers=headers, content_type="text/csv; charset=utf-8")
+    response.headers |= {**headers, "Content-Disposition": attachment(f"{database}-mempalace.csv")}
+    return response
+
+
+def _as_response(
+    palace: Palace, asked: SearchRequest, links: Links, written: Callable[[dict[str, Any]], Any]
+) -> Any:
+    """Search and write the answer, all in one thread: a long answer takes as long to write as to find."""
+    answer = run_search(palace, asked)
+    add_urls(answer, links)
+    response = written(answer)
+    response.headers |= _links(links.datasette, answer)
+    return response
+
+
+def _csv_response(answer: dict[str, Any]) -> Any:
+    return Response(as_csv(answer["results"]), content_type="text/csv; charset=utf-8")
 
 
 def add_urls(answer: dict[str, Any], links: Links) -> None:

@@ -146,16 +146,15 @@ async def _stream(
     datasette: Any, export: Export, links: Links, written: Callable[[Export, Hits, bool], str]
 ) -> Callable[[Any], Any]:
     """A function that writes the whole export; the first page is searched before, so that what is wrong is said."""
-    pages = export.pages()
-    first = await run(datasette, next, pages, None)
+    texts = _texts(export, links, written)
+    first = await run(datasette, next, texts, None)
 
     async def write(writer: Any) -> None:
-        hits, is_first = first, True
+        text = first
         try:
-            while hits is not None:
-                add_urls({"results": hits, "next": None}, links)
-                await writer.write(written(export, hits, is_first))
-                hits, is_first = await run(datasette, next, pages, None), False
+            while text is not None:
+                await writer.write(text)
+                text = await run(datasette, next, texts, None)
         except MempalaceError as error:
             if written is not _lines:  # in CSV nothing can say it but an end that is none
                 raise
@@ -165,6 +164,13 @@ async def _stream(
             await writer.write(_line(export.end()))
 
     return write
+
+
+def _texts(export: Export, links: Links, written: Callable[[Export, Hits, bool], str]) -> Iterator[str]:
+    """The export as it is written, page by page."""
+    for place, hits in enumerate(export.pages()):
+        add_urls({"results": hits, "next": None}, links)
+        yield written(export, hits, place == 0)
 
 
 def _response(request: Any, stream: Callable[[Any], Any], headers: dict[str, str], content_type: str) -> Any:

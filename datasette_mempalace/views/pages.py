@@ -55,16 +55,19 @@ async def palace_page(datasette: Any, request: Any, palace: Palace, context: dic
 
 
 async def _show_hits(datasette: Any, palace: Palace, asked: SearchRequest, links: Links) -> dict[str, Any]:
-    answer = await run(
-        datasette, run_search, palace, replace(asked, facets=True, context=False, explain=True)
-    )
-    add_urls(answer, links)
-    context = search_context(answer, links, asked)
+    context = await run(datasette, _found, palace, asked, links)
     context["sql_url"] = sql_path(datasette, links.database, asked, links.pairs)
     context["as_table_url"] = links.table(to_table(asked, links.pairs))
-    if not answer["results"]:
+    if not context["hits"]:
         context["total"] = await run(datasette, count_drawers, palace)
     return context | {"template": "mempalace_search.html"}
+
+
+def _found(palace: Palace, asked: SearchRequest, links: Links) -> dict[str, Any]:
+    """Search, and make of it what the template reads."""
+    answer = run_search(palace, replace(asked, facets=True, context=False, explain=True))
+    add_urls(answer, links)
+    return search_context(answer, links, asked)
 
 
 async def _show_overview(

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from ...origins import CHROMA_FILE
+from ...pickles import refuse_untrusted
 from .chroma_sql import Collection
 from .hnsw_files import Vector
 
@@ -34,9 +35,12 @@ class ChildVectors:
         collection: whose vectors.
     Attributes:
         problem: how it went, for the report.
+    Raises:
+        Untrusted: when a pickle in the index's folder names more than Chroma's own: Chroma is not asked then.
     """
 
     def __init__(self, folder: Path, collection: Collection):
+        refuse_untrusted(folder / str(collection.index_segment))
         self._file = folder / "child.sqlite3"
         self._file.unlink(missing_ok=True)
         with TemporaryDirectory(dir=folder) as copy:

@@ -6,15 +6,16 @@ data_level0.bin is its links, its vector as float32 and its label; the pickle sa
 
 from __future__ import annotations
 
-import pickle
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...pickles import Untrusted, read_record
 
 Vector = NDArray[np.float32]
 _HEADER = struct.Struct("<i6Q")
@@ -25,19 +26,6 @@ _LARGEST = 1e6
 
 class Unreadable(Exception):
     """The files are there and cannot be read; the message is the end of a sentence."""
-
-
-class _Refusing(pickle.Unpickler):
-    """Reads plain containers and Chroma's own record of an index, and refuses to make anything else."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if name == "PersistentData" and module.startswith("chromadb."):
-            return _Record
-        raise pickle.UnpicklingError(f"it names {module}.{name}")
-
-
-class _Record:
-    """Stands for chromadb's class of that name, whose attributes are all that is wanted."""
 
 
 @dataclass(frozen=True)
@@ -149,11 +137,9 @@ def _read_header(file: Path) -> _Layout:
 
 def _read_labels(file: Path) -> dict[str, int]:
     try:
-        with file.open("rb") as opened:
-            record = _Refusing(opened).load()
-    except Exception as error:  # a damaged pickle raises nearly anything
-        raise Unreadable(f"index_metadata.pickle cannot be read ({type(error).__name__}: {error})") from error
-    content = record if isinstance(record, dict) else vars(record) if isinstance(record, _Record) else {}
+        content = read_record(file)
+    except Untrusted as error:
+        raise Unreadable(str(error)) from error
     by_label = content.get("label_to_id")
     if not isinstance(by_label, dict):
         raise Unreadable("index_metadata.pickle has no list of labels")

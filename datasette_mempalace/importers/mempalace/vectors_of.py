@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...pickles import Untrusted
 from .backlog import ADD, DELETE, has_queue, topic_of
 from .child import ChildVectors
 from .chroma_sql import Collection, as_number
@@ -52,8 +53,8 @@ class StoredVectors:
         try:
             self._index = HnswFiles(folder / collection.index_segment, unit=collection.metric == "cosine")
         except Unreadable as error:
-            self._index = ChildVectors(folder, collection)
-            self.problem = f"{error}; {self._index.problem}"
+            self._index, told = _ask_child(folder, collection)
+            self.problem = f"{error}; {told}"
         else:
             self.problem = self._index.problem
 
@@ -73,6 +74,15 @@ class StoredVectors:
         """Close the files."""
         if self._index:
             self._index.close()
+
+
+def _ask_child(folder: Path, collection: Collection) -> tuple[ChildVectors | None, str]:
+    """What Chroma itself can read, unless its opening the folder could run what a stranger has put there; and how it went."""
+    try:
+        asked = ChildVectors(folder, collection)
+    except Untrusted:
+        return None, "Chroma was not asked, because that file could make it run something"
+    return asked, asked.problem
 
 
 def _play(

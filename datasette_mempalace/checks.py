@@ -227,6 +227,8 @@ def mirror(palace: Palace, status: Mapping[str, Any], ask: bool) -> Finding:
             trusted is set aside then.
     """
     state = status["mirror"]
+    if not palace.mirror.is_used:
+        return Finding("mirror", True, "none is used", None, state["reason"])
     if state["state"] != "in step":
         says = "there is none yet" if state["state"] == "none" else "it is behind the palace"
         helps = f"{FIX}; a running server does it by itself within seconds"

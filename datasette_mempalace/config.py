@@ -196,7 +196,7 @@ SETTINGS: dict[str, Setting] = {
     "mirror_path": Setting(
         Kind(_text, "a path"),
         "folder of the Chroma mirror; none means `NAME.db.chroma` beside `NAME.db`. One folder a palace: set it under a"
-        " database",
+        " database. A palace that can only be read uses none",
     ),
     "chroma": Setting(
         Kind(read_chroma, "a mapping with `mode`: `local` or `server`"),

@@ -103,8 +103,8 @@ def keep_in_step(palace: Palace, seen: dict[str, int], stop: Callable[[], bool] 
         prune(palace)
     if report.skipped_reason is not None:
         logger.info("%s", report.skipped_reason)
-        if palace.read_only and palace.settings.chroma is not None:
-            seen[palace.path] = last  # it never writes a mirror that others write
+        if palace.read_only:
+            seen[palace.path] = last  # it never writes a mirror
         return
     # What this round itself has logged comes next round, which then finds nothing left to do.
     seen[palace.path] = last

@@ -1,26 +1,19 @@
-"""Keeps the Chroma collections of a palace in step with the vectors in SQLite: sync, rebuild, nearest neighbours.
+"""The mirror of a palace: opening it, bringing it in step, asking it for nearest neighbours.
 
-The mirror can be thrown away at any time: it holds ids and filter keys only, never a text, and nothing is embedded
-to fill it. Where it is (`mirror_folder`, `mirror_server`) is the store's business. Chroma is imported when first needed.
+It can be thrown away at any time: it holds ids and filter keys only, never a text, and nothing is embedded to fill it.
+Where it is (`mirror_folder`, `mirror_server`) is the store's business, what is written there `mirror_sync`'s, and what
+becomes of failures `mirror_trouble`'s. Chroma is imported when first needed.
 """
 
 from __future__ import annotations
 
-import json
-import logging
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from .change_log import answers_for, last_change
-from .drawers import batched
 from .errors import MirrorUnavailable
 from .logs import get_logger
 from .minilm import Vectors
@@ -28,31 +21,15 @@ from .mirror_check import holds_its_vectors
 from .mirror_folder import MirrorFolder
 from .mirror_server import MirrorServer
 from .mirror_state import State, Store, read_position
-from .schema import get_setting, set_setting
-from .vectors import KINDS, Kind, Progress, as_matrix, stored_dimension
+from .mirror_sync import Stop, Sync, SyncReport
+from .mirror_trouble import MirrorTrouble
+from .schema import get_setting
+from .vectors import KINDS, Kind, Progress, stored_dimension
 
 if TYPE_CHECKING:
     from .palace import Palace
 
-Stop = Callable[[], bool]
-
 logger = get_logger(__name__)
-
-CHANGES = 5_000
-FILL = 1_000
-# After a failure searches go on without the mirror for so long, before one of them tries it again.
-PAUSE_SECONDS = 5.0
-
-
-@dataclass
-class SyncReport:
-    """What a sync did: vectors written and deleted, seconds, whether all was built anew, and why it did nothing."""
-
-    upserted: int = 0
-    deleted: int = 0
-    seconds: float = 0.0
-    rebuilt: bool = False
-    skipped_reason: str | None = None
 
 
 class Mirror:
@@ -60,21 +37,30 @@ class Mirror:
 
     Attributes:
         store: where its collections are.
-        trouble: why it could not be used when it was last tried, as a sentence; None when it could.
     """
 
     def __init__(self, palace: Palace):
         self.palace = palace
         server = palace.settings.chroma
         self.store: Store = MirrorFolder(palace) if server is None else MirrorServer(palace, server)
-        self.trouble: str | None = None
+        self._trouble = MirrorTrouble(self.store.place, server)
         self._lock = threading.RLock()
-        self._trial = threading.Lock()
-        self._try_again = 0.0
         self._is_checked = False
-        self._is_suspect = False
         # Whether a write failed of which nobody knows how far it got, or when it will.
         self._is_doubtful = False
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it could not be used when it was last tried, as a sentence; None when it could."""
+        return self._trouble.told
+
+    @property
+    def is_used(self) -> bool:
+        """Whether this palace has a mirror at all: one that can only be read leaves a folder alone.
+
+        Chroma writes into a folder even to read it, and a filling that the palace cannot record would be repeated.
+        """
+        return self.store.is_shared or not self.palace.read_only
 
     @property
     def is_open(self) -> bool:
@@ -84,7 +70,7 @@ class Mirror:
     @property
     def is_in_place(self) -> bool:
         """Whether a mirror that is open is still where it was opened, and has not failed since."""
-        return not self._is_suspect and self.store.is_in_place
+        return not self._trouble.is_suspect and self.store.is_in_place
 
     def state(self, fresh: bool = True) -> State:
         """How far the mirror is.
@@ -96,7 +82,7 @@ class Mirror:
         """
         if not self.is_open:
             return State()
-        with self._asked():
+        with self._trouble.asking():
             return self.store.state(fresh)
 
     def sync(self, progress: Progress | None = None, stop: Stop = lambda: False) -> SyncReport:
@@ -110,7 +96,8 @@ class Mirror:
         Raises:
             MirrorUnavailable: when Chroma fails; the position stays where it was last acknowledged.
         """
-        report, started = SyncReport(), time.perf_counter()
+        run, started = Sync(self.palace, self.store, progress, stop), time.perf_counter()
+        report = run.report
         with self._lock:
             try:
                 self.store.take()
@@ -122,12 +109,12 @@ class Mirror:
                 self._let_go()
             with self._kept_after_failure():
                 self._own()
-                self._catch_up(report, progress, stop)
+                run.catch_up()
                 if self._is_doubtful and not stop():
                     self._is_doubtful = False
                     if not self._holds_its_vectors():
                         self.store.start_over()
-                        self._catch_up(report, progress, stop)
+                        run.catch_up()
         report.seconds = time.perf_counter() - started
         return report
 
@@ -158,7 +145,7 @@ class Mirror:
             raise MirrorUnavailable("The mirror is being opened or brought in step.")
         try:
             if not self.is_open:
-                with self._asked():
+                with self._trouble.asking():
                     self.store.open(make=False) if self.store.is_shared else self._own()
         finally:
             self._lock.release()
@@ -180,7 +167,7 @@ class Mirror:
         """
         if not self.is_open:
             raise MirrorUnavailable("The mirror is not open in this process.")
-        with self._asked(by_filter=bool(where)):
+        with self._trouble.asking(by_filter=bool(where)):
             return self._query(kind, vector, count, where)
 
     def close(self) -> None:
@@ -214,67 +201,27 @@ class Mirror:
 
     def holds_its_vectors(self) -> bool:
         """Whether the open mirror holds what it should, by its count and by asking for some of its own vectors."""
-        with self._lock, self._asked():
+        with self._lock, self._trouble.asking():
             return self.store.state().position >= 0 and self._holds_its_vectors()
-
-    @contextmanager
-    def _asked(self, by_filter: bool = False) -> Iterator[None]:
-        """Ask Chroma; what it raises becomes one kind of error, and for a while nobody asks again.
-
-        When that is over one search tries and the others go on without, so that a server which takes a connection and
-        never answers holds up one thread at a time. What a filter causes is no trouble of the mirror's.
-        """
-        trial = self.trouble is not None
-        if trial and (time.monotonic() < self._try_again or not self._trial.acquire(blocking=False)):
-            raise MirrorUnavailable(self.trouble or "")
-        try:
-            yield
-            if trial:
-                self.trouble = None
-        except (
-            Exception
-        ) as error:  # chromadb and httpx raise many kinds; the vectors in SQLite serve meanwhile
-            blamed = not by_filter or isinstance(error, (TimeoutError, MirrorUnavailable))
-            raise (self._failed(error) if blamed else self._as_told(error)) from error
-        finally:
-            if trial:
-                self._trial.release()
 
     @contextmanager
     def _kept_after_failure(self) -> Iterator[None]:
         """Write; after a failure the mirror is opened anew next time, which finds out what has become of it."""
         try:
             yield
-            self.trouble = None
+            self._trouble.is_over()
         except (
             Exception
         ) as error:  # chromadb and httpx raise many kinds; the cause is named and the position kept
-            told = self._failed(error)
+            told = self._trouble.failed(error)
             self._let_go()
             self._is_doubtful = True
             raise told from error
 
-    def _failed(self, error: Exception) -> MirrorUnavailable:
-        """Remember a failure; returns it as a sentence."""
-        told = self._as_told(error)
-        # A call that is late has shown nothing wrong with what is stored.
-        self._is_suspect = self._is_suspect or not isinstance(error, (MirrorUnavailable, TimeoutError))
-        if self.trouble != told.message:
-            logger.log(logging.INFO if told is error else logging.WARNING, "%s", told.message)
-        self.trouble, self._try_again = told.message, time.monotonic() + PAUSE_SECONDS
-        return told
-
-    def _as_told(self, error: Exception) -> MirrorUnavailable:
-        if isinstance(error, MirrorUnavailable):
-            return error
-        cause, server = str(error) or type(error).__name__, self.palace.settings.chroma
-        if server is not None:
-            cause = server.without_secrets(cause)
-        return MirrorUnavailable(f"The Chroma mirror {self.store.place} cannot be used: {cause}")
-
     def _let_go(self) -> None:
         self.store.close(in_order=False)
-        self._is_checked = self._is_suspect = False
+        self._is_checked = False
+        self._trouble.forget_suspicion()
 
     def _own(self) -> None:
         """Open the mirror as the one that writes it; what is not this palace's, or not whole, is emptied."""
@@ -301,11 +248,6 @@ class Mirror:
             return True
         return bool(mirror_id) and state.mirror_id == mirror_id and state.position <= recorded
 
-    def _is_known(self, connection: Any, state: State) -> bool:
-        """Whether the log tells what came after the mirror's position: not when pruned, nor in a restored backup."""
-        recorded = self.palace.read_only or state.position <= read_position(connection)
-        return recorded and answers_for(connection, state.position)
-
     def _holds_its_vectors(self) -> bool:
         state = self.store.state(fresh=False)
         if state.position < 0:
@@ -323,103 +265,3 @@ class Mirror:
                     )
                     return False
         return True
-
-    def _fill(self, report: SyncReport, progress: Progress | None, stop: Stop) -> None:
-        """Write every stored vector into the empty collections, as of one moment of the log."""
-        report.rebuilt = True
-        with self.palace.reader() as connection:
-            position = last_change(connection)
-            dimension = stored_dimension(connection)
-            total = sum(
-                connection.execute(f"select count(*) from {kind}_vectors").fetchone()[0] for kind in KINDS
-            )
-            for kind in KINDS:
-                rows = connection.execute(
-                    f"select v.id, v.vector, t.wing, t.room from {kind}_vectors v join {kind}s t on t.id = v.id"
-                    " order by v.id"
-                )
-                for batch in batched(rows, min(self.store.max_batch, FILL)):
-                    if stop():
-                        self.store.start_over()
-                        return
-                    report.upserted += self._add(kind, batch, dimension)
-                    if progress:
-                        progress(report.upserted, total)
-        self._set_position(State(uuid.uuid4().hex, position, position))
-
-    def _catch_up(self, report: SyncReport, progress: Progress | None, stop: Stop) -> None:
-        while not stop():
-            if self.store.state(fresh=False).position < 0:
-                self._fill(report, progress, stop)
-            elif not self._apply_changes(report):
-                break
-
-    def _apply_changes(self, report: SyncReport) -> bool:
-        """Apply one batch of the change log; returns whether there was any."""
-        state = self.store.state(fresh=False)
-        with self.palace.reader() as connection:
-            if not self._is_known(connection, state):
-                logger.info(
-                    "The mirror %s is at a change that the log does not know: filled anew.", self.store.place
-                )
-                self.store.start_over()
-                return True
-            dimension = stored_dimension(connection)
-            changes = connection.execute(
-                "select seq, kind, row_id from drawer_changes where seq > ? order by seq limit ?",
-                [state.position, CHANGES],
-            ).fetchall()
-            if not changes:
-                return False
-            reached = changes[-1][0]
-            self.store.set_state(replace(state, reached=max(reached, state.reached)))
-            for kind in KINDS:
-                ids = sorted({row_id for _, changed, row_id in changes if changed == kind})
-                rows = connection.execute(
-                    f"select v.id, v.vector, t.wing, t.room from {kind}_vectors v join {kind}s t on t.id = v.id"
-                    " where v.id in (select value from json_each(?))",
-                    [json.dumps(ids)],
-                ).fetchall()
-                # Chroma's upsert merges metadata, so that a key taken away would survive: delete, then add.
-                for part in batched(ids, self.store.max_batch):
-                    self.store.call(kind, "delete", ids=[str(row_id) for row_id in part])
-                for batch in batched(rows, self.store.max_batch):
-                    report.upserted += self._add(kind, batch, dimension)
-                report.deleted += len(set(ids) - {row[0] for row in rows})
-        self._set_position(replace(state, position=reached, reached=reached))
-        return True
-
-    def _add(
-        self, kind: Kind, rows: Sequence[tuple[int, bytes, str | None, str | None]], dimension: int | None
-    ) -> int:
-        # Where none is recorded, that of the vectors at hand.
-        dimension = dimension or max((len(row[1]) // 4 for row in rows), default=0)
-        ids, matrix = as_matrix([(row[0], row[1]) for row in rows], dimension)
-        places = {row[0]: (row[2], row[3]) for row in rows}
-        full = [index for index in range(len(ids)) if np.any(matrix[index])]
-        if not full:
-            return 0
-        keys = [_filter_keys(ids[index], *places[ids[index]]) for index in full]
-        self.store.call(
-            kind, "add", ids=[str(ids[index]) for index in full], embeddings=matrix[full], metadatas=keys
-        )
-        return len(full)
-
-    def _set_position(self, state: State) -> None:
-        """Record, after Chroma has acknowledged: first in SQLite, then in Chroma, which so can only lag behind."""
-        if not self.palace.read_only:
-            with self.palace.writer() as connection:
-                set_setting(connection, "mirror_id", state.mirror_id or "")
-                set_setting(connection, "mirror_position", str(state.position))
-        self.store.set_state(state)
-
-
-def _filter_keys(row_id: int, wing: str | None, room: str | None) -> dict[str, Any]:
-    """What Chroma may filter by; the id is there because Chroma refuses empty metadata."""
-    keys: dict[str, Any] = {"id": row_id}
-    # A BLOB or number where another program left one is no key that Chroma takes; a filter then asks SQLite.
-    if isinstance(wing, str):
-        keys["wing"] = wing
-    if isinstance(room, str):
-        keys["room"] = room
-    return keys

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 logger = get_logger(__name__)
 
 DATABASE = "chroma.sqlite3"
+NO_MIRROR = "A palace that can only be read has no mirror in a folder: its vectors are searched in memory or in its file."
 ASK_SECONDS = 4.0
 WRITE_SECONDS = 120.0
 # chromadb's clients of a process share state by path, which two threads must not set up or take down at once.
@@ -42,6 +43,7 @@ class MirrorFolder:
         self.place = f"in {self.path}"
         self.max_batch = 1000
         self._name = collection_name(palace.path)
+        self._read_only = palace.read_only
         self._owner = FolderLock(self.path, "palace.lock")
         self._deadlines = Deadlines()
         self._client: Any = None
@@ -63,6 +65,8 @@ class MirrorFolder:
 
     def take(self) -> None:
         """Become its owner."""
+        if self._read_only:
+            raise MirrorUnavailable(NO_MIRROR)
         try:
             taken = self._owner.take()
         except OSError as error:

@@ -88,9 +88,9 @@ def _engines(palace: Palace, kind: Kind, scope: Scope, in_scope: int) -> list[st
         return ["exact"]
     if in_scope <= palace.settings.exact_limit and not palace.matrices.is_loaded(kind):
         return ["exact"]
-    if scope.is_everything:
-        return ["chroma", "matrix", "exact"]
-    return ["matrix", "exact"] if scope.chroma_where() is None else ["matrix", "chroma", "exact"]
+    if not palace.mirror.is_used or (not scope.is_everything and scope.chroma_where() is None):
+        return ["matrix", "exact"]
+    return ["chroma", "matrix", "exact"] if scope.is_everything else ["matrix", "chroma", "exact"]
 
 
 def true_distances(

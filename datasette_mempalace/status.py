@@ -6,6 +6,7 @@ from typing import Any
 
 from .change_log import last_change
 from .errors import MempalaceError
+from .mirror_folder import NO_MIRROR
 from .mirror_state import read_position
 from .palace import Palace
 from .schema import applied_migrations, get_setting
@@ -76,7 +77,9 @@ def _embedder(palace: Palace, model: str | None, dimension: int | None) -> dict[
 
 def _mirror(palace: Palace, position: int, changes: int) -> dict[str, Any]:
     path, server, reason = palace.mirror_path, palace.settings.chroma, palace.mirror.trouble
-    if position < 0 or (server is None and not path.is_dir()):
+    if not palace.mirror.is_used:
+        state, reason = "none", NO_MIRROR
+    elif position < 0 or (server is None and not path.is_dir()):
         state = "none"
         reason = reason or "it has not been filled yet, or its folder is gone; search reads SQLite meanwhile"
     elif position < changes:

@@ -16,8 +16,12 @@ from datasette.utils.sqlite import sqlite3
 
 from building import add, column, find, make_palace, one, texts
 from datasette_mempalace import cli as commands
+from datasette_mempalace.config import Settings
+from datasette_mempalace.doctor import examine
 from datasette_mempalace.drawers import Drawer, put_drawers
+from datasette_mempalace.errors import MirrorUnavailable
 from datasette_mempalace.palace import Palace
+from datasette_mempalace.status import palace_status
 
 commands.register(datasette_cli)
 ROOT = Path(__file__).resolve().parent.parent
@@ -180,15 +184,19 @@ def test_the_file_alone_lacks_what_is_in_the_log_until_doctor_has_mended_it(pala
 
 
 def state_of(folder):
-    return {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
+    return {str(file): (file.stat().st_mtime_ns, file.stat().st_size) for file in folder.rglob("*")}
 
 
-async def test_an_immutable_palace_is_searched_and_nothing_is_written(make_datasette, palace):
+@pytest.mark.parametrize("mirrored", [False, True], ids=["without a mirror", "beside a mirror"])
+async def test_an_immutable_palace_is_searched_and_nothing_is_written(make_datasette, palace, mirrored):
+    """Chroma writes into a folder even to read it, and a palace that can't record a mirror would fill it at every start."""
+    palace.mirror.sync()
     palace.close()
-    shutil.rmtree(palace.mirror_path)
     folder = palace.mirror_path.parent
+    if not mirrored:
+        shutil.rmtree(palace.mirror_path)
+        assert [file.name for file in folder.iterdir()] == ["notes.db"]
     before = state_of(folder)
-    assert set(before) == {"notes.db"}
     datasette = make_datasette(
         immutables=[palace.path], config={"plugins": {"datasette-mempalace": {"sync_seconds": 0.1}}}
     )
@@ -197,9 +205,21 @@ async def test_an_immutable_palace_is_searched_and_nothing_is_written(make_datas
     assert answer["results"][0]["text"] == "the blue whale"
     assert answer["results"][0]["found_by"] == ["vector", "lexical"]
     await asyncio.sleep(0.5)  # the keeper has its turn
-    after = state_of(folder)
-    after.pop("notes.db.chroma", None)
-    assert after == before
+    assert state_of(folder) == before
+
+
+def test_a_palace_that_can_only_be_read_is_searched_in_memory(palace, monkeypatch):
+    monkeypatch.setattr("datasette_mempalace.nearest.FEW", 0)
+    palace.close()
+    with Palace.open(palace.path, Settings(exact_limit=0), immutable=True) as reading:
+        answer = find(reading, "whale", candidate_strategy="vector")
+        assert texts(answer)[0] == "the blue whale"
+        assert (answer["engine"], answer["vector_status"], answer["vector_note"]) == ("matrix", "ok", None)
+        state = palace_status(reading)["mirror"]
+        assert (state["state"], state["reason"]) == ("none", reading.mirror.sync().skipped_reason)
+        with pytest.raises(MirrorUnavailable, match="can only be read"):
+            reading.mirror.rebuild()
+        assert [found.check for found in examine(reading) if not found.ok] == []
 
 
 async def test_an_immutable_palace_is_the_file_alone(make_datasette, palace):

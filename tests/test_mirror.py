@@ -13,6 +13,7 @@ from building import add, find, make_palace, one, texts
 from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, delete_drawers, put_drawers
 from datasette_mempalace.errors import MempalaceError, MirrorUnavailable
+from datasette_mempalace.mirror_sync import Sync
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.scope import Scope
 from datasette_mempalace.vectors import as_blob, embed_pending
@@ -101,9 +102,7 @@ def test_the_mirror_of_a_database_restored_from_a_backup_is_filled_anew(palace, 
 
 def test_a_sync_that_was_cut_off_goes_on_from_the_last_acknowledged_change(palace, monkeypatch):
     add(palace, ("a yellow canary",))
-    monkeypatch.setattr(
-        palace.mirror, "_set_position", lambda state: (_ for _ in ()).throw(RuntimeError("killed"))
-    )
+    monkeypatch.setattr(Sync, "_record", lambda *given: (_ for _ in ()).throw(RuntimeError("killed")))
     with pytest.raises(MirrorUnavailable, match="killed"):
         palace.mirror.sync()
     monkeypatch.undo()

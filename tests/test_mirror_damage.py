@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from building import add, find, make_palace, texts
-from datasette_mempalace import mirror as mirror_module
+from datasette_mempalace import mirror_trouble
 from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.errors import MempalaceError
@@ -53,7 +53,7 @@ def original(tmp_path_factory):
 
 @pytest.fixture
 def path(original, tmp_path, monkeypatch):
-    monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(mirror_trouble, "PAUSE_SECONDS", 0.2)
     shutil.copytree(original, tmp_path, dirs_exist_ok=True)
     return tmp_path / "p.db"
 
@@ -157,12 +157,12 @@ SERVER = """
     import sys, time, logging
     sys.path[:0] = [{tests!r}]
     from building import add, find
-    from datasette_mempalace import mirror
+    from datasette_mempalace import mirror_trouble
     from datasette_mempalace.errors import MempalaceError
     from datasette_mempalace.keeper import keep_in_step
     from datasette_mempalace.palace import Palace
 
-    mirror.PAUSE_SECONDS = 0.2
+    mirror_trouble.PAUSE_SECONDS = 0.2
     with Palace.open({path!r}) as palace:
         seen = {{}}
         keep_in_step(palace, seen)

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from building import add, find, make_palace, texts
-from datasette_mempalace import mirror as mirror_module
+from datasette_mempalace import mirror_trouble
 from datasette_mempalace.config import read_settings
 from datasette_mempalace.drawers import delete_drawers
 from datasette_mempalace.errors import ConfigError, MirrorUnavailable
@@ -100,7 +100,7 @@ def server(running):
 
 @pytest.fixture
 def palace(tmp_path, server, monkeypatch):
-    monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.3)
+    monkeypatch.setattr(mirror_trouble, "PAUSE_SECONDS", 0.3)
     monkeypatch.setattr("datasette_mempalace.nearest._engines", lambda *given: ["chroma", "matrix", "exact"])
     with make_palace(tmp_path / "p.db", DRAWERS, mirror=True, settings=server.settings()) as palace:
         yield palace
@@ -214,7 +214,7 @@ def test_what_the_mirror_learns_while_it_is_asked_is_not_missed(palace, monkeypa
 
 @pytest.mark.long
 def test_a_server_that_is_not_there_at_the_start(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(mirror_module, "PAUSE_SECONDS", 0.3)
+    monkeypatch.setattr(mirror_trouble, "PAUSE_SECONDS", 0.3)
     server.kill()
     with make_palace(tmp_path / "p.db", DRAWERS, settings=server.settings()) as palace:
         with pytest.raises(MirrorUnavailable, match="Connection refused"):

@@ -7,9 +7,11 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -352,19 +354,17 @@ READING = """
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_folder_that_can_only_be_read(path):
-    for part in mirror_of(path).rglob("*"):
-        part.chmod(0o755 if part.is_dir() else 0o444)
-    mirror_of(path).chmod(0o555)
-    closed = [folder for folder in path.parents if folder.stat().st_mode & 0o777 == 0o700]
-    for folder in closed:
-        folder.chmod(0o755)
-    program = textwrap.dedent(READING).format(tests=os.path.dirname(__file__), path=str(path))
-    try:
+def test_a_folder_that_can_only_be_read(original):
+    with tempfile.TemporaryDirectory() as folder:  # where somebody else may look, unlike in pytest's own
+        path = Path(folder) / "p.db"
+        shutil.copytree(original, folder, dirs_exist_ok=True)
+        for part in mirror_of(path).rglob("*"):
+            part.chmod(0o755 if part.is_dir() else 0o444)
+        mirror_of(path).chmod(0o555)
+        Path(folder).chmod(0o777)
+        path.chmod(0o666)
+        program = textwrap.dedent(READING).format(tests=os.path.dirname(__file__), path=str(path))
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    finally:
-        for folder in closed:
-            folder.chmod(0o700)
     assert done.returncode == 0, done.stderr
     assert "cannot be used" in done.stdout
 

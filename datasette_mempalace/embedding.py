@@ -150,7 +150,13 @@ class Embedder:
         if seconds is None or (self.is_local and self.is_loaded):
             vector: NDArray[np.float32] = self.embed([text])[0]
         else:
-            vector = within(seconds, lambda: self.embed([text])[0], f"The embedding model {self.model}")
+            # Python must not end inside onnxruntime, which would abort; what others call may never come back.
+            vector = within(
+                seconds,
+                lambda: self.embed([text])[0],
+                f"The embedding model {self.model}",
+                ends_first=self.is_local,
+            )
         with self._queries_lock:
             self._queries[text] = vector
             while len(self._queries) > REMEMBERED_QUERIES:
@@ -200,9 +206,14 @@ def unit_length(vectors: Vectors) -> Vectors:
     return scaled
 
 
-def within(seconds: float, work: Callable[[], Result], what: str) -> Result:
+def within(seconds: float, work: Callable[[], Result], what: str, ends_first: bool = False) -> Result:
     """Do work in a thread of its own and wait for it only so long; it goes on when the time is up.
 
+    Args:
+        seconds: how long to wait.
+        work: what to do.
+        what: who is waited for, as the subject of a sentence.
+        ends_first: whether Python, when it ends, waits for the work to end.
     Raises:
         EmbedderUnavailable: after `seconds`, naming `what` was waited for; and whatever `work` raises.
     """
@@ -215,7 +226,7 @@ def within(seconds: float, work: Callable[[], Result], what: str) -> Result:
         except BaseException as error:  # handed to the waiting thread, which raises it
             failure.append(error)
 
-    thread = threading.Thread(target=run, name="mempalace-embedding", daemon=True)
+    thread = threading.Thread(target=run, name="mempalace-embedding", daemon=not ends_first)
     thread.start()
     thread.join(max(0.0, seconds))
     if failure:

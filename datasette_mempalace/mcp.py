@@ -98,7 +98,8 @@ async def _serve_stdio(palace: Palace) -> None:
     # The SDK keeps the wire to itself: meanwhile whatever any library prints goes to standard error.
     async with stdio_server() as (received, sent):
         if palace.settings.warm_up:
-            threading.Thread(target=_warm_up, args=[palace], daemon=True).start()
+            # No daemon: Python must not end inside onnxruntime, which would abort.
+            threading.Thread(target=_warm_up, args=[palace]).start()
         await server.run(received, sent, server.create_initialization_options())
 
 

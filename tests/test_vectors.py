@@ -1,5 +1,9 @@
 """Stored vectors: nothing embedded twice, nothing kept for a text that is gone, other models refused."""
 
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -179,6 +183,40 @@ def test_a_model_that_hangs_is_not_waited_for():
     with pytest.raises(EmbedderUnavailable, match=r"did not answer within 0\.1 seconds"):
         within(0.1, gate.wait, "The model")
     gate.set()
+
+
+IMPATIENT = """
+    import threading, time
+    import onnxruntime
+    from datasette_mempalace.embedding import Embedder
+    from datasette_mempalace.errors import EmbedderUnavailable
+
+    class Session(onnxruntime.InferenceSession):
+        def __init__(self, *given, **options):
+            begun.set()
+            super().__init__(*given, **options)
+
+    class EndsSlowly:
+        def __del__(self, sleep=time.sleep):
+            sleep(1)
+
+    begun, ends_slowly = threading.Event(), EndsSlowly()
+    onnxruntime.InferenceSession = Session
+    try:
+        Embedder().embed_query("fox", 0.01)
+    except EmbedderUnavailable as error:
+        print(error)
+    begun.wait()
+    time.sleep(0.02)
+"""
+
+
+def test_a_process_that_ends_while_the_model_is_loaded_ends_well():
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(IMPATIENT)], capture_output=True, text=True, timeout=120
+    )
+    assert "may still be loading" in done.stdout
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_error_of_the_model_is_told():

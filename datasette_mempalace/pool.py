@@ -206,6 +206,8 @@ def boost_by_closets(search: Search, scope: Scope, n_results: int, pool: Pool) -
     started, settings = time.perf_counter(), search.palace.settings
     closet_scope = scope.for_closets()
     in_scope = count_in_scope(search.connection, closet_scope, "closets")
+    if not in_scope:
+        return
     found = nearest(
         search.palace, search.connection, "closet", search.vector, closet_scope, 2 * n_results, in_scope
     )

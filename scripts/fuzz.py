@@ -93,6 +93,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--requests", type=int, default=2000, help="how many, about (2000)")
+    parser.add_argument("--seconds", type=int, default=3600, help="how long the second part may take (3600)")
     parser.add_argument("--seed", type=int, default=0, help="for the same requests again")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, Server(make_palace(Path(folder) / "palace.db")) as server:
@@ -101,7 +102,9 @@ def main() -> int:
         failures = warm_up
         failures += pages(server, given.requests // 10, given.seed)
         memory.append(server.memory())
-        described, said = described_api(server, given.requests - given.requests // 10, given.seed)
+        described, said = described_api(
+            server, given.requests - given.requests // 10, given.seconds, given.seed
+        )
         failures += described
         memory.append(server.memory())
         if server.process.poll() is not None:
@@ -234,7 +237,7 @@ def pages(server: Server, requests: int, seed: int) -> list[str]:
     return [answer for answer in answers if answer]
 
 
-def described_api(server: Server, requests: int, seed: int) -> tuple[list[str], str]:
+def described_api(server: Server, requests: int, seconds: int, seed: int) -> tuple[list[str], str]:
     """Schemathesis on the served description; returns what failed, and what it says in the end."""
     program = shutil.which("schemathesis", path=str(Path(sys.executable).parent)) or "schemathesis"
     with urllib.request.urlopen(server.url + "/-/mempalace/openapi.json", timeout=SECONDS) as response:
@@ -244,7 +247,7 @@ def described_api(server: Server, requests: int, seed: int) -> tuple[list[str], 
     command = [
         program, "run", server.url + "/-/mempalace/openapi.json", "--checks", CHECKS, "--request-timeout", str(SECONDS),
         "--max-examples", str(max(requests // operations, 1)), "--seed", str(seed), "--workers", "2", "--phases", "coverage,fuzzing",
-        "--suppress-health-check", "all", "--no-color", "--warnings", "off", "--generation-database", "none",
+        "--suppress-health-check", "all", "--no-color", "--warnings", "off", "--generation-database", "none", "--max-time", str(seconds),
     ]  # fmt: skip
     environment = {**os.environ, "SCHEMATHESIS_HOOKS": "fuzz_hooks"}
     environment["PYTHONPATH"] = os.pathsep.join([str(hooks.parent), environment.get("PYTHONPATH", "")])

@@ -1,11 +1,9 @@
 """The published description of the JSON API: valid, complete, and what is answered is what it says."""
 
-import json
 import re
 from urllib.parse import urlencode
 
 import pytest
-from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from conftest import LONG
@@ -14,6 +12,7 @@ from datasette_mempalace.views import ROUTES
 from datasette_mempalace.views.openapi import document, path_of
 from datasette_mempalace.views.operation import operation_of
 from datasette_mempalace.views.parameters import PARAMETERS
+from described import check
 
 PALACE = "/palace/-/mempalace"
 DOCUMENT = "/-/mempalace/openapi.json"
@@ -74,32 +73,6 @@ async def test_paths_lead_to_the_routes_with_a_base_url(make_datasette, palace_p
 
 
 # What is answered is what is described
-
-
-def complete(schema):
-    """A schema that allows no key but those it names: the description must not leave one out."""
-    if isinstance(schema, list):
-        return [complete(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    strict = {key: complete(value) for key, value in schema.items()}
-    return {"additionalProperties": False, **strict} if "properties" in schema else strict
-
-
-def check(path, response, said=None):
-    """Hold an answer against the document."""
-    said = said or document(ROUTES)
-    responses = said["paths"][path]["get"]["responses"]
-    assert str(response.status_code) in responses, response.text[:300]
-    content = responses[str(response.status_code)]["content"]
-    media_type = response.headers["content-type"].partition(";")[0]
-    schema = {**complete(content[media_type]["schema"]), "components": complete(said["components"])}
-    if media_type == "application/x-ndjson":
-        values = [json.loads(line) for line in response.text.splitlines()]
-    else:
-        values = [response.json() if media_type == "application/json" else response.text]
-    for value in values:
-        Draft202012Validator(schema).validate(value)
 
 
 QUERIES = [

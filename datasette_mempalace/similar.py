@@ -166,6 +166,9 @@ def find_drawer(connection: Any, drawer: str | int) -> dict[str, Any]:
         found = connection.execute("select id from drawers where drawer_id = ?", [drawer]).fetchone()
     if found is None and _WHOLE.fullmatch(str(drawer)):
         found = connection.execute("select id from drawers where id = ?", [int(drawer)]).fetchone()
+    if found is None:  # a name that another program left as a BLOB or a number, and pages show as text
+        query = "select id from drawers where typeof(drawer_id) <> 'text' and cast(drawer_id as text) = ?"
+        found = connection.execute(query, [str(drawer)]).fetchone()
     if found is None:
         shown = repr(drawer) if len(str(drawer)) <= 80 else repr(str(drawer)[:79] + "…")
         raise DrawerNotFound(

@@ -8,6 +8,7 @@ from datasette_mempalace.errors import PalaceDamaged
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.status import palace_status
 from datasette_mempalace.vectors import embed_pending
+from pages import Page
 
 ODD = {
     "text is a blob": "insert into drawers(text, wing) values (x'00ff41', 'w')",
@@ -115,3 +116,7 @@ async def test_the_pages_show_a_palace_of_odd_rows(make_datasette, tmp_path):
     for address in ("", "?q=fox", ".json?q=fox", ".csv?q=fox", "?wing=nope&q=fox", "?source_file=x"):
         response = await datasette.client.get(f"/palace/-/mempalace{address}")
         assert response.status_code == 200, address
+    for address in ("", "?q=fox", "/duplicates", "/sources"):
+        response = await datasette.client.get(f"/palace/-/mempalace{address}")
+        for href in {href for href, _ in Page(response.text).links if "/-/mempalace" in href}:
+            assert (await datasette.client.get(href)).status_code == 200, href

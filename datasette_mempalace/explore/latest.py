@@ -58,7 +58,7 @@ def _add_firsts(connection: Any, found: dict[Any, dict[str, Any]]) -> None:
 
 def _with_heads(connection: Any, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = connection.execute(
-        "select id, drawer_id, cast(substr(text, 1, 1000) as text) from drawers"
+        "select id, cast(drawer_id as text), cast(substr(text, 1, 1000) as text) from drawers"
         " where id in (select value from json_each(?))",
         [json.dumps([entry["id"] for entry in entries])],
     )

@@ -47,14 +47,11 @@ def read_source(palace: Palace, asked: SourceAsked) -> dict[str, Any]:
         BadInput: when no drawer has this source.
     """
     with palace.reader() as connection:
-        places = _places(connection, asked.source_file)
+        stored = _as_stored(connection, asked.source_file)
+        places = _places(connection, stored)
         drawers = sum(place["count"] for place in places)
-        if not drawers:
-            raise BadInput(
-                f"No drawer has the source_file {asked.source_file!r}; it must be a full path as it is stored."
-            )
         first = max(0, asked.offset - 1)
-        rows = _rows(connection, asked.source_file, first, PART + asked.offset - first)
+        rows = _rows(connection, stored, first, PART + asked.offset - first)
         follows = asked.offset + PART
         return {
             "source_path": asked.source_file,
@@ -66,12 +63,30 @@ def read_source(palace: Palace, asked: SourceAsked) -> dict[str, Any]:
             "places": [{name: place[name] for name in ("wing", "room", "count")} for place in places],
             "first_filed": min((place["first"] for place in places if place["first"]), default=None),
             "last_filed": max((place["last"] for place in places if place["last"]), default=None),
-            "outline": _outline(connection, asked.source_file),
+            "outline": _outline(connection, stored),
             "parts": _parts(rows, asked.offset, first),
         }
 
 
-def _places(connection: Any, source_file: str) -> list[dict[str, Any]]:
+def _as_stored(connection: Any, source_file: str) -> Any:
+    """A source as the database has it: the text, or what another program left as a BLOB or a number and pages show as text.
+
+    Raises:
+        BadInput: when no drawer has it.
+    """
+    queries = (
+        "select source_file from drawers where source_file = ? limit 1",
+        "select source_file from drawers where typeof(source_file) in ('blob', 'integer', 'real')"
+        " and cast(source_file as text) = ? limit 1",
+    )
+    for query in queries:
+        found = connection.execute(query, [source_file]).fetchone()
+        if found:
+            return found[0]
+    raise BadInput(f"No drawer has the source_file {source_file!r}; it must be a full path as it is stored.")
+
+
+def _places(connection: Any, source_file: Any) -> list[dict[str, Any]]:
     rows = connection.execute(
         "select cast(wing as text), cast(room as text), count(*), cast(min(filed_at) as text),"
         " cast(max(filed_at) as text) from drawers where source_file = ? group by wing, room order by count(*) desc",
@@ -80,7 +95,7 @@ def _places(connection: Any, source_file: str) -> list[dict[str, Any]]:
     return [dict(zip(("wing", "room", "count", "first", "last"), row, strict=True)) for row in rows]
 
 
-def _rows(connection: Any, source_file: str, offset: int, limit: int) -> list[tuple[Any, ...]]:
+def _rows(connection: Any, source_file: Any, offset: int, limit: int) -> list[tuple[Any, ...]]:
     """Some drawers of a source, found by its index before any text is read."""
     return list(
         connection.execute(
@@ -114,7 +129,7 @@ def _parts(rows: list[tuple[Any, ...]], offset: int, first: int) -> list[dict[st
     return parts
 
 
-def _outline(connection: Any, source_file: str) -> list[dict[str, Any]]:
+def _outline(connection: Any, source_file: Any) -> list[dict[str, Any]]:
     """The headings, each with the first drawer that it stands over.
 
     A drawer knows the heading that it begins under: one in the middle of a drawer is first known to the next.

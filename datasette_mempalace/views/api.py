@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -147,8 +147,8 @@ class _AbsoluteLinks(Links):
     def row(self, row_id: int) -> str:
         return str(self.datasette.absolute_url(self.request, super().row(row_id)))
 
-    def drawer(self, drawer_id: str) -> str:
-        return str(self.datasette.absolute_url(self.request, super().drawer(drawer_id)))
+    def drawer(self, drawer: Mapping[str, Any]) -> str:
+        return str(self.datasette.absolute_url(self.request, super().drawer(drawer)))
 
     def source(self, source_file: str) -> str:
         return str(self.datasette.absolute_url(self.request, super().source(source_file)))

@@ -205,17 +205,13 @@ class DrawerLinks(Links):
 
     def to_drawer(self, drawer: Mapping[str, Any], **changed: str) -> str:
         """The page of a drawer, seen as this one is."""
-        path = self.row(drawer["id"]) if self.rows else self.drawer_path(drawer)
+        path = self.row(drawer["id"]) if self.rows else self.drawer(drawer)
         return _with_query(path, self.asked.pairs(self.settings, **changed))
-
-    def drawer_path(self, drawer: Mapping[str, Any]) -> str:
-        """The path of a drawer's page; one whose name is empty is found by its row."""
-        return self.drawer(drawer["drawer_id"] or str(drawer["id"]))
 
     def data(self, drawer: Mapping[str, Any]) -> str:
         """A drawer as JSON."""
         return _with_query(
-            self.drawer_path(drawer) + ".json", self.asked.pairs(self.settings, **{"as": "written"})
+            self.drawer(drawer) + ".json", self.asked.pairs(self.settings, **{"as": "written"})
         )
 
     def similar_page(self, drawer: Mapping[str, Any], scope: Scope) -> str:

@@ -63,7 +63,7 @@ def drawer_view(found: Found, asked: DrawerRequest, links: DrawerLinks, may_run_
         "query": asked.search.query,
         "back_url": f"{links.to(links.pairs)}#drawer-{row['id']}",
         "home_url": links.to([]),
-        "page_url": links.drawer_path(row),
+        "page_url": links.drawer(row),
         "json_url": links.data(row),
         "row_url": links.row(row["id"]),
         "sql_url": similar_sql(links, row["drawer_id"], 10) if may_run_sql else None,

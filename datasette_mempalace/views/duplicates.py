@@ -81,7 +81,7 @@ async def duplicates_json(request: Any, datasette: Any) -> Any:
     links = Links(datasette, database, pairs_of(asked, palace.settings), DUPLICATES + ".json")
     for cluster in answer["clusters"]:
         for member in cluster["members"]:
-            member["url"] = str(datasette.absolute_url(request, _page(links, member)))
+            member["url"] = str(datasette.absolute_url(request, links.drawer(member)))
     answer["next_url"] = None
     if answer["next"]:
         answer["next_url"] = str(datasette.absolute_url(request, links.here(next=answer["next"])))
@@ -110,7 +110,7 @@ def _cluster(cluster: dict[str, Any], links: Links) -> dict[str, Any]:
     """A cluster for the template; the first member is the one that the others are held against."""
     members = [
         {
-            "url": _page(links, member),
+            "url": links.drawer(member),
             "label": member["heading"] or present.source_label(member),
             "source": present.source_label(member) if member["heading"] else None,
             "wing": member["wing"],
@@ -131,7 +131,3 @@ def _cluster(cluster: dict[str, Any], links: Links) -> dict[str, Any]:
         "not_listed": cluster["size"] - len(members),
         "snippet": cluster["snippet"],
     }
-
-
-def _page(links: Links, drawer: dict[str, Any]) -> str:
-    return links.drawer(drawer["drawer_id"] or str(drawer["id"]))

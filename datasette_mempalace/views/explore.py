@@ -48,14 +48,14 @@ async def overview_json(datasette: Any, request: Any, database: str, palace: Pal
                 **source,
                 "url": links.source(source["source_path"]) if source["source_path"] else None,
                 "topics": [
-                    {**topic, "url": links.drawer(topic["drawer_id"]) if topic["drawer_id"] else None}
+                    {**topic, "url": links.drawer(topic) if topic["drawer_id"] else None}
                     for topic in source["topics"]
                 ],
             }
             for source in found["source_topics"]
         ],
         "timeline": with_urls(found["timeline"], links),
-        "latest": [{**drawer, "url": links.drawer(drawer["drawer_id"])} for drawer in found["latest"]],
+        "latest": [{**drawer, "url": links.drawer(drawer)} for drawer in found["latest"]],
     }
 
 

@@ -148,13 +148,13 @@ class Links:
         """The page of one drawer's row."""
         return row_path(self.datasette, self.database, row_id)
 
-    def drawer(self, drawer_id: str) -> str:
-        """The page of one drawer."""
-        return drawer_path(self.datasette, self.database, drawer_id)
+    def drawer(self, drawer: Mapping[str, Any]) -> str:
+        """The page of one drawer; one whose name is empty is found by its row."""
+        return drawer_path(self.datasette, self.database, drawer["drawer_id"] or str(drawer["id"]))
 
     def drawer_from_here(self, drawer: Mapping[str, Any]) -> str:
-        """The page of one drawer, which leads back to this state; one whose name is empty is found by its row."""
-        path = self.drawer(drawer["drawer_id"] or str(drawer["id"]))
+        """The page of one drawer, which leads back to this state."""
+        path = self.drawer(drawer)
         return f"{path}?{urllib.parse.urlencode(self.pairs)}" if self.pairs else path
 
     def source(self, source_file: str) -> str:

@@ -112,7 +112,7 @@ def _topics_row(source: dict[str, Any], links: Links) -> dict[str, Any]:
     """A source with its topics, each leading to its drawer, else to the source."""
     url = links.source(source["source_path"]) if source["source_path"] else None
     topics = [
-        {"text": topic["text"], "url": links.drawer(topic["drawer_id"]) if topic["drawer_id"] else url}
+        {"text": topic["text"], "url": links.drawer(topic) if topic["drawer_id"] else url}
         for topic in source["topics"]
     ]
     return {**source, "url": url, "topics": topics}
@@ -121,9 +121,7 @@ def _topics_row(source: dict[str, Any], links: Links) -> dict[str, Any]:
 def _latest_row(drawer: dict[str, Any], links: Links) -> dict[str, Any]:
     return {
         **drawer,
-        "url": links.source(drawer["source_path"])
-        if drawer["source_path"]
-        else links.drawer(drawer["drawer_id"]),
+        "url": links.source(drawer["source_path"]) if drawer["source_path"] else links.drawer(drawer),
         "wing_url": links.place(drawer["wing"]),
         "room_url": links.place(drawer["wing"], drawer["room"]),
         "filed": present.day(drawer["filed_at"]),

@@ -21,7 +21,7 @@ from .access import parameters_of, reading_only
 from .api import add_urls
 from .carried import OPTIONS, WORDS, to_table
 from .frame import page_of_palace, render, title_of
-from .links import Links, palace_path, sql_path
+from .links import Links, Pair, palace_path, sql_path
 from .menus import visible_palaces
 from .overview import overview_view, timeline_view
 from .table_page import pairs_of, ranked_url
@@ -83,13 +83,14 @@ async def _show_overview(
         "conditions": present.conditions(filters),
         "part": not asked.scope.is_everything,
         "drawers_url": _drawers_url(asked, links),
+        "by_date_url": _drawers_url(asked, links, ("_sort_desc", "filed_at")),
     }
 
 
-def _drawers_url(asked: SearchRequest, links: Links) -> str | None:
+def _drawers_url(asked: SearchRequest, links: Links, *more: Pair) -> str | None:
     """Datasette's own table with the same drawers; None where its filters cannot say which."""
     pairs = [pair for pair in to_table(asked, links.pairs) if pair[0] != WORDS]
-    return None if any(name == OPTIONS for name, _ in pairs) else links.table(pairs)
+    return None if any(name == OPTIONS for name, _ in pairs) else links.table([*pairs, *more])
 
 
 def search_context(answer: dict[str, Any], links: Links, asked: SearchRequest) -> dict[str, Any]:

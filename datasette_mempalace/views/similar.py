@@ -41,8 +41,8 @@ async def similar_page(datasette: Any, request: Any, palace: Palace, context: di
         "drawer_css": sheet_url(datasette, "drawer.css"),
         "answer": answer,
         "drawer_label": present.source_label(drawer),
-        "drawer_url": links.drawer(drawer["drawer_id"] or str(drawer["id"])),
-        "hits": [similar_view(hit, links, _page(links, hit)) for hit in answer["results"]],
+        "drawer_url": links.drawer(drawer),
+        "hits": [similar_view(hit, links, links.drawer(hit)) for hit in answer["results"]],
         "reaches": [
             {
                 "label": {"everywhere": "everywhere", "wing": "in its wing", "room": "in its room"}[reach],
@@ -85,7 +85,7 @@ async def similar_json(request: Any, datasette: Any) -> Any:
         return Response.json(error.as_json(), status=error.status, headers=headers)
     links = Links(datasette, database, [])
     for drawer in (answer["drawer"], *answer["results"]):
-        drawer["url"] = str(datasette.absolute_url(request, _page(links, drawer)))
+        drawer["url"] = str(datasette.absolute_url(request, links.drawer(drawer)))
     return Response.json(answer, headers=headers)
 
 
@@ -93,8 +93,3 @@ def pairs_of(asked: SimilarRequest, settings: Settings) -> list[Pair]:
     """The question as parameters, what is default left out; `parse_similar` reads them back."""
     pairs = [("drawer_id", str(asked.drawer)), *request_parameters(asked.search, settings)]
     return pairs if asked.other_sources_first else [*pairs, ("other_sources_first", "0")]
-
-
-def _page(links: Links, drawer: dict[str, Any]) -> str:
-    """A drawer's page; one whose name is empty is found by its row."""
-    return links.drawer(drawer["drawer_id"] or str(drawer["id"]))

@@ -44,7 +44,7 @@ async def source_page(
         ],
         "first_day": present.day(source["first_filed"]),
         "last_day": present.day(source["last_filed"]),
-        "parts": [{**part, "url": links.drawer(part["drawer_id"])} for part in source["parts"]],
+        "parts": [{**part, "url": links.drawer(part)} for part in source["parts"]],
         "outline": [
             {**entry, "url": _part_url(datasette, context["database"], source, entry["number"])}
             for entry in source["outline"]
@@ -72,7 +72,7 @@ async def source_json(datasette: Any, request: Any, database: str, palace: Palac
     path = source_path(datasette, database, source["source_path"], ".json", **more)
     return {
         **source,
-        "parts": [{**part, "url": links.drawer(part["drawer_id"])} for part in source["parts"]],
+        "parts": [{**part, "url": links.drawer(part)} for part in source["parts"]],
         "next_url": datasette.absolute_url(request, path) if more else None,
     }
 

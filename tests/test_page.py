@@ -7,6 +7,8 @@ import pytest
 
 from conftest import LONG, ODD_WINGS
 from datasette_mempalace.compat import IS_ONE, settings_error
+from datasette_mempalace.drawers import Drawer, put_drawers
+from datasette_mempalace.palace import Palace
 from datasette_mempalace.registry import is_palace_database
 from pages import Page
 
@@ -163,6 +165,22 @@ async def test_paging_shows_nothing_twice_and_leads_back(served):
     assert not set(page.hit_ids) & set(second.hit_ids)
     assert ("ol", "11") in [(tag, given.get("start")) for tag, given in second.items]
     assert second.link("First page") == f"{PALACE}?q=token"
+
+
+async def test_many_hits_of_one_source_in_a_row_are_folded_with_their_ranks(tmp_path, make_datasette):
+    path = tmp_path / "palace.db"
+    with Palace.create(path) as palace:
+        long = [Drawer("lamp " * (9 - n), source_file="long.md", chunk_index=n) for n in range(6)]
+        put_drawers(palace, [*long, Drawer("lamp and many other words", source_file="other.md")])
+    datasette = make_datasette(path)
+    search = "q=lamp&vector_disabled=1&n_results=20"
+    hits = (await datasette.client.get(f"{PALACE}.json?{search}")).json()["results"]
+    assert [hit["source_file"] for hit in hits] == ["long.md"] * 6 + ["other.md"]
+    page = await get(datasette, f"{PALACE}?{search}")
+    assert "3 more of long.md, ranks 4 to 6" in page.text
+    assert [given["id"] for given in page.with_class("mp-hit")] == [f"drawer-{hit['id']}" for hit in hits]
+    alone = await get(datasette, f"{PALACE}?{search}&source_file=long.md")
+    assert "more of" not in alone.text
 
 
 async def test_copies_are_folded_and_linked(served):
@@ -347,6 +365,16 @@ async def test_head_has_no_body(served):
     response = await served.client.head(f"{PALACE}?q=token")
     assert response.status_code == 200
     assert response.text == ""
+
+
+@pytest.mark.skipif(not IS_ONE, reason="0.65 has no slot on its database page")
+async def test_the_database_page_has_a_search_box_for_whoever_may_see_the_palace(make_datasette, palace_path):
+    form = f'action="{PALACE}" method="get" role="search"'
+    assert form in (await make_datasette(palace_path).client.get("/palace")).text
+    allow = {"databases": {"palace": {"tables": {"drawers": {"allow": {"id": "anna"}}}}}}
+    stranger = (await make_datasette(palace_path, config=allow).client.get("/palace")).text
+    assert "Custom SQL query" in stranger
+    assert 'role="search"' not in stranger
 
 
 async def test_links_from_datasettes_own_pages(served):

@@ -116,18 +116,29 @@ def template_vars(datasette: Any, request: Any) -> dict[str, DataApp]:
     return {"mempalace": DataApp(datasette, request)}
 
 
+def top_database(datasette: Any, request: Any, database: str) -> Any:
+    """The search box on a palace's database page, in Datasette's slot there; 0.65 has none and keeps to the database's actions."""
+
+    async def inner() -> str:
+        if database not in await visible_palaces(datasette, request.actor):
+            return ""
+        box = {"search_url": palace_path(datasette, database)}
+        return await _box(datasette, request, "_mempalace_database.html", box)
+
+    return inner
+
+
 def top_table(datasette: Any, request: Any, database: str, table: str) -> Any:
     """The search box above a table, for Datasette's slot there; 0.65 has none, and a template of `templates/` instead."""
 
     async def inner() -> str:
         box = await search_box(datasette, request, database, table)
-        if box is None:
-            return ""
-        sheets = "".join(
-            f'<link rel="stylesheet" href="{sheet}">' for sheet in DataApp(datasette, request).css
-        )
-        return sheets + await datasette.render_template(
-            "_mempalace_table.html", {"box": box}, request=request
-        )
+        return await _box(datasette, request, "_mempalace_table.html", box) if box else ""
 
     return inner
+
+
+async def _box(datasette: Any, request: Any, template: str, box: dict[str, Any]) -> str:
+    """A search box with its style sheets, for a page that is not ours."""
+    sheets = "".join(f'<link rel="stylesheet" href="{sheet}">' for sheet in DataApp(datasette, request).css)
+    return sheets + await datasette.render_template(template, {"box": box}, request=request)

@@ -20,6 +20,7 @@ from . import present
 from .access import parameters_of, reading_only
 from .api import add_urls
 from .carried import OPTIONS, WORDS, to_table
+from .folding import fold_runs
 from .frame import page_of_palace, render, title_of
 from .links import Links, Pair, palace_path, sql_path
 from .menus import visible_palaces
@@ -110,6 +111,7 @@ def search_context(answer: dict[str, Any], links: Links, asked: SearchRequest) -
         "answer": answer,
         "query": asked.query,
         "hits": hits,
+        "runs": fold_runs(hits),
         "facets": {name: present.facet_view(values) for name, values in (answer.get("facets") or {}).items()},
         "chips": present.chips(filters, links, asked.vector_disabled),
         "clear_url": links.to([("q", asked.query)]),

@@ -54,7 +54,7 @@ class World:
         self.records = {}  # drawer_id to text: what the file of records says last
         self.serial = 0
         self.run("init")
-        self.seconds = {what: self._time(what) for what in ("mine", "import", "sync")}
+        self.seconds = {what: self._time(what) for what in ("mine", "import", "sync", "rebuild")}
         self.seconds["server"] = self.seconds["sync"]
 
     # What the processes do
@@ -141,7 +141,7 @@ class World:
         """Start a process, kill it and all its children at a random moment.
 
         Args:
-            what: "mine", "import", "sync" or "server".
+            what: "mine", "import", "sync", "rebuild" or "server".
         Returns:
             whether it was killed before it ended, and how far it had come.
         """
@@ -170,7 +170,7 @@ class World:
         if what == "import":
             return ["import", str(self.palace), str(self.write_records()), "--wing", "records"]
         self.change_rows()
-        return ["sync", str(self.palace)]
+        return [what, str(self.palace)]
 
     def _kill_server(self):
         with socket.socket() as free:

@@ -68,7 +68,7 @@ def test_sync_seconds_is_kept_to(tmp_path, monkeypatch):
 
 def test_it_stops_in_the_middle_of_much_work(tmp_path, monkeypatch):
     with make_palace(tmp_path / "p.db", settings=Settings(sync_seconds=0.1)) as palace:
-        put_drawers(palace, [Drawer(f"text number {number} to embed " * 20) for number in range(2000)])
+        put_drawers(palace, [Drawer(f"text number {number} to embed " * 4) for number in range(2000)])
         keeper = Keeper(lambda: [palace])
         keeper.start()
         wait_for(lambda: palace_status(palace)["pending_vectors"] < 2000)

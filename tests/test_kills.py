@@ -1,4 +1,4 @@
-"""Kills processes that mine, import, sync and serve, at random moments, and looks whether anything was lost or doubled.
+"""Kills processes that mine, import, sync, rebuild and serve, at random moments, and looks whether anything was lost or doubled.
 
 Takes ten to thirty seconds a kill, so that it runs only when asked: KILLS=10 in CI, KILLS=100 before a release. SEED repeats
 a run: what was done and how long each process lived, though not what the machine did meanwhile.
@@ -28,7 +28,7 @@ def test_a_kill_loses_nothing_and_doubles_nothing(tmp_path, capsys):
     world = World(tmp_path, SEED)
     killed, turn = Counter(), 0
     while killed.total() < KILLS:
-        what = ("import", "server", "mine", "sync")[turn % 4]
+        what = ("import", "server", "rebuild", "mine", "sync")[turn % 5]
         turn += 1
         was_killed, phase = world.kill_in(what)
         tell(capsys, f"SEED={SEED} turn {turn}: {what}, {phase}")

@@ -177,6 +177,7 @@ def test_an_empty_palace_has_an_empty_mirror(tmp_path):
         assert find(palace, "anything")["results"] == []
 
 
+@pytest.mark.long
 def test_case_33_more_vectors_than_one_batch_of_chroma_takes(tmp_path):
     with make_palace(tmp_path / "many.db", [("one text", "w", "r")]) as palace:
         put_drawers(palace, [Drawer("one text", wing="w", room=str(number)) for number in range(6000)])
@@ -225,7 +226,7 @@ def segment_files(palace, name):
 def large(tmp_path):
     """A palace with enough vectors that Chroma has written its index files, its mirror closed in order."""
     with make_palace(tmp_path / "large.db", [("the red fox", "w", "r")]) as palace:
-        put_drawers(palace, [Drawer(f"text {number}") for number in range(1500)])
+        put_drawers(palace, [Drawer(f"text {number}") for number in range(1100)])
         chance = np.random.default_rng(3)
         with palace.writer() as connection:
             for (row_id,) in connection.execute("select id from drawers where id > 1").fetchall():
@@ -236,23 +237,14 @@ def large(tmp_path):
         yield palace
 
 
+# What crashes who asks, and what answers too little without a word; every other kind is in test_mirror_damage.py.
 DAMAGE = {
     "garbage in the index": lambda palace: [
         file.write_bytes(os.urandom(file.stat().st_size)) for file in segment_files(palace, "data_level0.bin")
     ],
-    "index truncated": lambda palace: [
-        os.truncate(file, 100) for file in segment_files(palace, "data_level0.bin")
-    ],
     "segment folders deleted": lambda palace: [
         shutil.rmtree(folder) for folder in palace.mirror_path.iterdir() if folder.is_dir()
     ],
-    "pickle deleted": lambda palace: [
-        file.unlink() for file in segment_files(palace, "index_metadata.pickle")
-    ],
-    "database garbage": lambda palace: (palace.mirror_path / "chroma.sqlite3").write_bytes(
-        os.urandom(50_000)
-    ),
-    "database empty": lambda palace: (palace.mirror_path / "chroma.sqlite3").write_bytes(b""),
 }
 
 
@@ -263,11 +255,11 @@ def test_a_damaged_mirror_is_found_out_and_filled_anew(large, damage):
     with Palace.open(large.path) as again:
         report = again.mirror.sync()
         assert report.rebuilt
-        assert report.upserted == 1501
+        assert report.upserted == 1101
         vector = again.embedder.embed_query("the red fox")
-        found = again.mirror.nearest("drawer", vector, 1500)
+        found = again.mirror.nearest("drawer", vector, 1100)
         assert found[0][0] == 1
-        assert len(found) == 1500
+        assert len(found) == 1100
 
 
 def test_a_mirror_closed_in_order_is_opened_without_a_probe(large, monkeypatch):

@@ -226,8 +226,7 @@ def embed_query(search: Search) -> tuple[str, str | None]:
         )
     try:
         embedder = search.palace.embedder
-        missing = embedder.missing()
-        if missing and not embedder.is_loaded:
+        if not embedder.is_loaded and (missing := embedder.missing()):
             return "model_missing", missing
         seconds = search.palace.settings.time_limit_ms / 1000 / 2
         search.vector = embedder.embed_query(search.request.query, seconds)

@@ -248,9 +248,7 @@ SETTINGS: dict[str, Setting] = {
         _number(1, 600_000, whole=True), "how long a search may take; the model gets half of it"
     ),
     "sync_seconds": Setting(_number(0.1, 3600), "how often a server looks for changes to embed and mirror"),
-    "warm_up": Setting(
-        FLAG, "whether a server loads the model after its first request, before somebody searches"
-    ),
+    "warm_up": Setting(FLAG, "whether a server loads the model when it starts, before somebody searches"),
     "table_function": Setting(
         FLAG, "whether `mempalace_search` is [a table in SQL](sql.md#mempalace_search-as-a-table), too"
     ),

@@ -1,6 +1,6 @@
 """Keeps the palaces of a running server in step: embeds what has no vector, syncs the mirror, warms the model up.
 
-One thread a server, started by its first request and never at import. It only hurries: a search is right without it.
+One thread a server, started with it and never at import. It only hurries: a search is right without it.
 """
 
 from __future__ import annotations

@@ -95,6 +95,7 @@ class Search:
 
     Attributes:
         vector: the query's vector, or None when only words can be searched.
+        terms: a connection that has `drawers_fts_terms`; None where no words are searched.
         clock: milliseconds spent in each step, added up.
     """
 
@@ -103,13 +104,14 @@ class Search:
     request: SearchRequest
     words: QueryWords
     vector: NDArray[np.float32] | None
+    terms: Any = None
     clock: dict[str, float] = field(default_factory=dict)
 
     @cached_property
     def statistics(self) -> ranking.Statistics:
         """What BM25 knows of the palace, read once a search; words are counted once a state of the palace."""
         counts = self.palace.word_counts.at(last_change(self.connection))
-        return palace_statistics(self.connection, self.words, counts)
+        return palace_statistics(self.terms, self.words, counts)
 
     def timed(self, step: str, started: float) -> None:
         """Add the time since `started` (of `time.perf_counter`) to a step's."""

@@ -25,6 +25,7 @@ from .palace import Palace
 from .request import SearchRequest, parse_request
 from .scope import DIMENSIONS, Scope
 from .searcher import run_search
+from .snippets import plain
 from .table_function import Condition, Rows, Shape, TableError
 from .text import source_name
 
@@ -176,7 +177,8 @@ class _Searches:
             # Only ever more: fewer would make the pool smaller, and a smaller pool may rank otherwise.
             wanted = max(wanted, min(limit, settings.max_n_results))
         request = replace(request, scope=scope, n_results=wanted)
-        return Rows(run_search(self.palace, request, self.connection)["results"])
+        hits = run_search(self.palace, request, self.connection)["results"]
+        return Rows([{**hit, "snippet": plain(hit["snippet"])} for hit in hits])
 
     def _by_path(self, condition: Condition) -> Condition:
         """A condition on the short name of a source as one on the paths that are shown as that name."""

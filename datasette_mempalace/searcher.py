@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,8 @@ def run_search(palace: Palace, request: SearchRequest, connection: Any = None) -
         TookTooLong: when the search took longer than the setting `time_limit_ms`.
         PalaceDamaged: when the database cannot be read as a palace.
     """
-    with limited_reader(palace, connection) as reader:
-        return _answer(palace, request, reader)
+    with limited_reader(palace, connection) as reader, _with_terms(palace, connection) as terms:
+        return _answer(palace, request, reader, terms or reader)
 
 
 def search_memories(
@@ -147,11 +148,19 @@ def _database_of(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
     return found
 
 
-def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str, Any]:
+def _with_terms(palace: Palace, connection: Any) -> AbstractContextManager[Any]:
+    """A connection of the palace's beside one of Datasette's, which has no `drawers_fts_terms`.
+
+    Datasette would list a connection's temporary schema on the database's page.
+    """
+    return nullcontext() if connection is None else limited_reader(palace)
+
+
+def _answer(palace: Palace, request: SearchRequest, connection: Any, terms: Any) -> dict[str, Any]:
     started = time.perf_counter()
     # MemPalace drops no stop words unless a language is set there.
     dropped = frozenset() if request.ranking == "mempalace" else stop_words(palace.settings.stop_words)
-    search = Search(palace, connection, request, read_query(request.query, dropped), None)
+    search = Search(palace, connection, request, read_query(request.query, dropped), None, terms)
     status, reason = embed_query(search)
     in_scope = count_in_scope(connection, request.scope)
     hits, copies, pool, more = _hits(search, in_scope)
@@ -194,7 +203,7 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any) -> dict[str
         "fallback": WORDS_ONLY if words_only else None,
         "fallback_reason": reason,
         "did_you_mean": near_names(connection, request.scope),
-        "unknown_words": [] if hits else near_words(connection, search.words),
+        "unknown_words": [] if hits else near_words(terms, search.words),
     }
     if request.explain:
         answer["explain"] = {

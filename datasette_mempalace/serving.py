@@ -1,4 +1,4 @@
-"""What runs beside a server: the keeper from its first request on, and an orderly end.
+"""What runs beside a server: the keeper from its start on, and an orderly end.
 
 Datasette 1.0 tells plugins of its end by a hook, 0.65 does not: there the ASGI server's own message is overheard.
 """
@@ -15,13 +15,13 @@ App = Callable[..., Awaitable[None]]
 
 
 def wrap(datasette: Any) -> Callable[[App], App]:
-    """The ASGI wrapper that starts the keeper at the first request and closes the palaces at the end."""
+    """The ASGI wrapper that starts the keeper with the server and closes the palaces at the end."""
 
     def wrapped(app: App) -> App:
         async def served(scope: Any, receive: Any, send: Any) -> None:
-            if scope["type"] == "http":
+            if scope["type"] in ("lifespan", "http"):
                 registry_of(datasette).keeper.start()
-            elif scope["type"] == "lifespan":
+            if scope["type"] == "lifespan":
                 receive = _overhear(receive, datasette)
             await app(scope, receive, send)
 

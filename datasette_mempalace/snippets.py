@@ -11,9 +11,15 @@ MOST_PLACES = 500
 # Rules under headings, borders of tables and the signs before a heading say nothing in a snippet.
 _RULE = re.compile(r"[=\-~^*#_+|]{3,}|^#{1,2}[ \t]+", re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_MARKS = re.compile(f"[{MARK_START}{MARK_END}]")
 _SENTENCE = re.compile(r"(?:[.!?。！？]|\n[ \t]*\n)\s+")
 
 Place = tuple[int, int, str]
+
+
+def plain(snippet: str | None) -> str:
+    """A snippet without its marks, for places that would show them as boxes."""
+    return _MARKS.sub("", snippet or "")
 
 
 def snippet(text: str, places: Sequence[Place], width: int = WIDTH) -> str:

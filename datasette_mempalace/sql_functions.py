@@ -20,7 +20,6 @@ from .logs import get_logger
 from .nearest import true_distances
 from .palace import Palace
 from .ranking import similarity
-from .schema import attach_terms
 from .search_table import generation, read_arguments
 from .searcher import run_search
 from .similar import run_similar
@@ -38,7 +37,6 @@ def register(connection: Any, palace: Palace) -> None:
         connection: a sqlite3 connection to the palace's database.
         palace: the palace, for its settings, embedder and mirror.
     """
-    attach_terms(connection)
     tables = (search_table.register(connection, palace), similar_table.register(connection, palace))
     for name, function, arities in (
         ("mempalace_search", mempalace_search, range(1, 6)),

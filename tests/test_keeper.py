@@ -134,13 +134,7 @@ def test_a_missing_model_is_not_downloaded_by_a_server(palace, tmp_path, monkeyp
         assert palace_status(opened)["pending_vectors"] == 1
 
 
-async def test_the_first_request_to_a_server_starts_it(make_datasette, tmp_path):
-    path = tmp_path / "palace.db"
-    with make_palace(path, [("the red fox", "w")]):
-        insert(path, "written before the server came")
-    settings = {"datasette-mempalace": {"warm_up": True, "sync_seconds": 0.1}}
-    datasette = make_datasette(path, config={"plugins": settings})
-    await datasette.client.get("/palace/-/mempalace")
+async def until_in_step(path):
     with Palace.open(path) as looking:
         deadline = time.monotonic() + 20
         while (
@@ -149,5 +143,35 @@ async def test_the_first_request_to_a_server_starts_it(make_datasette, tmp_path)
         ):
             assert time.monotonic() < deadline
             await asyncio.sleep(0.1)
+
+
+async def test_it_starts_with_a_server_that_nobody_asks_anything(make_datasette, tmp_path):
+    path = tmp_path / "palace.db"
+    with make_palace(path, [("the red fox", "w")]):
+        insert(path, "written before the server came")
+    datasette = make_datasette(path, config={"plugins": {"datasette-mempalace": {"sync_seconds": 0.1}}})
+    await datasette.invoke_startup()
+    messages: asyncio.Queue[dict[str, str]] = asyncio.Queue()
+    answered = []
+    messages.put_nowait({"type": "lifespan.startup"})
+
+    async def send(message):
+        answered.append(message["type"])
+
+    serving = asyncio.create_task(datasette.app()({"type": "lifespan"}, messages.get, send))
+    await until_in_step(path)
+    messages.put_nowait({"type": "lifespan.shutdown"})
+    await asyncio.wait_for(serving, 20)
+    assert answered == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+async def test_the_first_request_starts_it_where_no_server_does(make_datasette, tmp_path):
+    path = tmp_path / "palace.db"
+    with make_palace(path, [("the red fox", "w")]):
+        insert(path, "written before the server came")
+    settings = {"datasette-mempalace": {"warm_up": True, "sync_seconds": 0.1}}
+    datasette = make_datasette(path, config={"plugins": settings})
+    await datasette.client.get("/palace/-/mempalace")
+    await until_in_step(path)
     response = await datasette.client.get("/palace/-/mempalace.json?q=fox")
     assert response.json()["engine"] == "chroma"

@@ -151,3 +151,21 @@ def test_similarity_of_a_drawer_and_a_text(connection):
     assert ordered[0] == ("whale",)
     for arguments in ("'nobody', 'x'", "null, 'x'", "'fox', null", "'fox', ' '"):
         assert value(connection, f"select mempalace_similarity({arguments})") is None
+
+
+async def test_searching_leaves_no_temporary_schema_for_the_page_of_the_database_to_list(served):
+    database = served.get_database("palace")
+    for query in (
+        "select mempalace_search('login token')",
+        "select snippet from mempalace_search('login token')",
+        "select mempalace_search('tokne')",
+    ):
+        found = await database.execute(query)
+        assert found.rows
+    assert [each.name for each in await database.attached_databases()] == []
+
+
+async def test_the_table_has_snippets_without_marks(served):
+    found = await served.get_database("palace").execute("select snippet from mempalace_search('login token')")
+    assert any("token" in row[0] for row in found.rows)
+    assert not any(mark in row[0] for row in found.rows for mark in "\x01\x02")

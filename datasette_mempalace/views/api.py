@@ -17,11 +17,11 @@ from ..palace import Palace
 from ..registry import run
 from ..request import SearchRequest, parse_request, request_parameters
 from ..searcher import run_search
+from ..snippets import plain
 from .access import cors_headers, palace_of, parameters_of, reading_only
 from .links import Links, openapi_path
 from .operation import Operation, described
 from .parameters import FILTERS, SEARCH
-from .snippets import plain
 
 CSV_COLUMNS = (
     "rank", "id", "drawer_id", "wing", "room", "source_file", "source_path", "chunk_index", "chunk_total", "heading",

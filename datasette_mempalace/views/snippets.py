@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TypedDict
 
-from ..snippets import MARK_END, MARK_START
+from ..snippets import MARK_END, MARK_START, plain
 
 _MARKED = re.compile(f"{MARK_START}([^{MARK_START}{MARK_END}]*){MARK_END}")
-_STRAY = re.compile(f"[{MARK_START}{MARK_END}]")
 
 
 class Part(TypedDict):
@@ -29,8 +28,3 @@ def parts(snippet: str | None) -> list[Part]:
     pieces = _MARKED.split(snippet or "")
     split = [Part(text=plain(piece), hit=bool(number % 2)) for number, piece in enumerate(pieces)]
     return [part for part in split if part["text"]]
-
-
-def plain(snippet: str | None) -> str:
-    """The snippet without its marks."""
-    return _STRAY.sub("", snippet or "")

@@ -19,6 +19,7 @@ from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.scope import Scope
 from datasette_mempalace.search_table import COLUMNS, PARAMETERS, SHAPE, narrowed
+from datasette_mempalace.snippets import plain
 from datasette_mempalace.sql_functions import register
 from datasette_mempalace.table_function import Condition
 
@@ -125,7 +126,7 @@ def test_a_row_is_a_hit(connection, palace):
     assert not set(COLUMNS) & set(PARAMETERS)
     for row, hit in zip(cursor.fetchall(), hits, strict=True):
         for name, value in zip(names, row, strict=True):
-            expected = hit.get(name)
+            expected = plain(hit["snippet"]) if name == "snippet" else hit.get(name)
             assert (json.loads(value) if isinstance(expected, list) else value) == expected, name
 
 

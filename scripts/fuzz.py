@@ -207,11 +207,13 @@ def pages(server: Server, requests: int, seed: int) -> list[str]:
             "wing",
             "added_by",
         ]
+        # On its own pages Datasette itself stumbles over some filters: a number beyond 64 bits, a broken list.
+        operators = OPERATORS if "/-/mempalace" in path else ("",)
         pairs = [("q", chance.choice(WORDS))] if chance.random() < 0.7 else []
         for _ in range(chance.randrange(5)):
             pairs.append(
                 (
-                    chance.choice(names) + (chance.choice(OPERATORS) if chance.random() < 0.3 else ""),
+                    chance.choice(names) + (chance.choice(operators) if chance.random() < 0.3 else ""),
                     chance.choice(WORDS),
                 )
             )

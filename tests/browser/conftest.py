@@ -7,6 +7,7 @@ Chromium is the system's own, or the one in CHROMIUM; none is downloaded. Where 
 says what it is; with BROWSER_TESTS=required that is a failure.
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -114,12 +115,46 @@ def two_palaces(chromium, town):
         yield base
 
 
-@pytest.fixture
-def open_browser(chromium, request, pictures):
-    """A function that gives a new page of a fresh profile.
+@pytest.fixture(scope="session")
+def address(request):
+    """The URL of one of our pages (a test chooses them by `our_pages.every_page`)."""
+    server, path = request.param
+    base = request.getfixturevalue(server)
+    return base + (path(base) if callable(path) else path)
 
-    Its options are those of Playwright's `new_context`. A request to another host is refused and fails the test, and so
-    does an error in a script of the page.
+
+# Each page is opened twice, and shared by all tests that look at it: pytest runs them one after the other, page by page.
+@pytest.fixture(scope="session")
+def wide(chromium, address):
+    """The page in a wide window."""
+    with fenced(chromium) as new_page:
+        page = new_page()
+        page.goto(address)
+        yield page
+
+
+@pytest.fixture(scope="session")
+def phone(chromium, address):
+    """The page on a phone, without JavaScript."""
+    with fenced(chromium) as new_page:
+        page = new_page(viewport=PHONE, has_touch=True, is_mobile=True, java_script_enabled=False)
+        page.goto(address)
+        yield page
+
+
+@pytest.fixture
+def open_browser(chromium):
+    """A function that gives a new page of a fresh profile, for a test of its own; see `fenced`."""
+    with fenced(chromium) as new_page:
+        yield new_page
+
+
+@contextlib.contextmanager
+def fenced(chromium):
+    """A function that gives a new page of a fresh profile, until the end.
+
+    Its options are those of Playwright's `new_context`. A request to another host is refused and is an error in the end, and so
+    is an error in a script of the page.
     """
     contexts, elsewhere, errors = [], [], []
 
@@ -140,10 +175,7 @@ def open_browser(chromium, request, pictures):
         return page
 
     yield new_page
-    failed = getattr(request.node, "failed", False)
     for context in contexts:
-        for page in context.pages if failed else []:
-            pictures(page, f"failed {request.node.name}")
         context.close()
     assert elsewhere == []
     assert errors == []
@@ -151,16 +183,18 @@ def open_browser(chromium, request, pictures):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Tell `open_browser` whether the test failed."""
+    """Keep a picture of what a failed test looked at, and say where."""
     report = yield
-    if report.when == "call":
-        item.failed = report.failed
+    if report.when == "call" and report.failed and "chromium" in item.funcargs:
+        pages = [page for context in item.funcargs["chromium"].contexts for page in context.pages]
+        kept = [f"{page.url}: {item.funcargs['pictures'](page, f'failed {item.name}')}" for page in pages]
+        report.sections.append(("Pictures", "\n".join(kept)))
     return report
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def pictures(request, tmp_path_factory):
-    """A function that keeps a picture of a page and says where."""
+    """A function that keeps a picture of a page and gives its path."""
     folder = request.config.getoption("--shots") or tmp_path_factory.mktemp("shots")
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -171,6 +205,6 @@ def pictures(request, tmp_path_factory):
         page.set_viewport_size({**size, "height": min(max(height, 400), TALLEST_PICTURE)})
         page.screenshot(path=path)
         page.set_viewport_size(size)
-        print(f"A picture of {page.url}: {path}")  # noqa: T201
+        return path
 
     return keep

@@ -1,4 +1,4 @@
-"""Every page of ours, by name: what accessibility, layout, policy and the missing script are checked on.
+"""Every page of ours, by name: what accessibility, layout and content policy are checked on.
 
 A page is a path, or a function of a server's base URL where ids stand in the path.
 """
@@ -72,19 +72,14 @@ TWO_PALACES = {"list of palaces": "/-/mempalace"}
 SERVERS = {"plain": PLAIN, "data_app": DATA_APP, "two_palaces": TWO_PALACES}
 
 every_page = pytest.mark.parametrize(
-    ("server", "path"),
+    "address",
     [
-        pytest.param(server, path, id=f"{server}: {name}")
+        pytest.param((server, path), id=f"{server}: {name}")
         for server, pages in SERVERS.items()
         for name, path in pages.items()
     ],
+    indirect=True,
 )
-
-
-def address(request, server, path):
-    """The URL of a page on the server that a fixture of this name starts."""
-    base = request.getfixturevalue(server)
-    return base + (path(base) if callable(path) else path)
 
 
 def drawer_with(base, words):

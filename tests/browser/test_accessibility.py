@@ -1,6 +1,7 @@
 """axe-core finds nothing serious on any of our pages, in light and in dark."""
 
-from our_pages import PLAIN, address, every_page
+from conftest import WIDE
+from our_pages import PLAIN, every_page
 
 SERIOUS = ("serious", "critical")
 # Datasette's own frame, which every page of an instance has and we do not change: bar with menu, and foot.
@@ -12,18 +13,19 @@ COLOURS = ["color-contrast", "link-in-text-block"]
 
 
 @every_page
-def test_axe_finds_nothing_serious(request, open_browser, axe, server, path):
-    page = open_browser()
-    page.goto(address(request, server, path))
-    page.evaluate(axe)
-    assert found_by_axe(page) == []
-    page.emulate_media(color_scheme="dark")
-    assert found_by_axe(page, COLOURS) == []
+def test_axe_finds_nothing_serious(wide, axe):
+    wide.set_viewport_size(WIDE)
+    wide.evaluate(axe)
+    assert found_by_axe(wide) == []
+    wide.emulate_media(color_scheme="dark")
+    in_the_dark = found_by_axe(wide, COLOURS)
+    wide.emulate_media(color_scheme="light")
+    assert in_the_dark == []
 
 
-def test_axe_sees_what_is_wrong(request, open_browser, axe):
+def test_axe_sees_what_is_wrong(open_browser, plain, axe):
     page = open_browser(color_scheme="dark")
-    page.goto(address(request, "plain", PLAIN["hits"]))
+    page.goto(plain + PLAIN["hits"])
     page.evaluate(axe)
     page.evaluate("document.querySelector('.mp-ask label').remove()")
     page.add_style_tag(content=".mp-snippet { color: #333; }")

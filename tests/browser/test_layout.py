@@ -3,7 +3,7 @@
 import pytest
 
 from conftest import PHONE, WIDE
-from our_pages import address, every_page
+from our_pages import every_page
 
 # WCAG 2.2, success criterion 1.4.10 (reflow): 320 pixels wide, which is 1280 at 400 per cent. 640 is 1280 at 200.
 WIDTHS = [320, 640, PHONE["width"]]
@@ -12,22 +12,18 @@ LEAST_TARGET = 24
 
 
 @every_page
-def test_nothing_lies_beside_the_screen(request, open_browser, pictures, server, path):
-    page = open_browser()
-    page.goto(address(request, server, path))
+def test_nothing_lies_beside_the_screen(request, wide, pictures):
     if request.config.getoption("--shots"):
-        keep_pictures(page, pictures, f"{request.node.callspec.id}")
+        keep_pictures(wide, pictures, request.node.callspec.id)
     for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 800})
-        assert page.evaluate(BEYOND) == [], f"{width} pixels wide"
+        wide.set_viewport_size({"width": width, "height": 800})
+        assert wide.evaluate(BEYOND) == [], f"{width} pixels wide"
 
 
 @every_page
-def test_what_is_tapped_is_large_enough(request, open_browser, server, path):
-    page = open_browser(viewport=PHONE, has_touch=True, is_mobile=True)
-    page.goto(address(request, server, path))
-    page.evaluate("document.querySelectorAll('.mp details').forEach(details => details.open = true)")
-    assert page.evaluate(TOO_SMALL, LEAST_TARGET) == []
+def test_what_is_tapped_is_large_enough(phone):
+    phone.evaluate("document.querySelectorAll('.mp details').forEach(details => details.open = true)")
+    assert phone.evaluate(TOO_SMALL, LEAST_TARGET) == []
 
 
 @pytest.mark.parametrize("path", ["/palace/-/mempalace?q=lamp", "/palace/-/mempalace"])
@@ -44,13 +40,13 @@ def test_nothing_moves_for_those_who_ask_for_that(open_browser, plain, path):
 
 def keep_pictures(page, pictures, name):
     """One picture in light, one in dark, one of the phone."""
+    page.set_viewport_size(WIDE)
     pictures(page, f"{name} light")
     page.emulate_media(color_scheme="dark")
     pictures(page, f"{name} dark")
     page.emulate_media(color_scheme="light")
     page.set_viewport_size(PHONE)
     pictures(page, f"{name} phone")
-    page.set_viewport_size(WIDE)
 
 
 # Elements of ours that reach beyond the window's right or left edge, unless something around them scrolls or cuts.

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 import serving
 from our_pages import DATA_APP, PLAIN
@@ -75,4 +76,4 @@ def test_search_works_under_the_policy(open_browser, guarded):
     page.get_by_role("searchbox").first.fill("lamp")
     page.get_by_role("button", name="Search").first.click()
     page.locator(".mp-hit h3 > a").first.click()
-    assert page.get_by_role("region", name="This drawer").is_visible()
+    expect(page.get_by_role("region", name="This drawer")).to_be_visible()

@@ -55,8 +55,9 @@ PLAIN = {
     "status": home("/status"),
     "an error": home(q="lamp", since="yesterday"),
 }
-if IS_ONE:  # 0.65 has no place for a search box on a table's page, but in a template of the data app
+if IS_ONE:  # 0.65 has no place for a search box on these pages, but in a template of the data app
     PLAIN |= {
+        "database": "/palace",
         "drawers table": "/palace/drawers",
         "drawers table, searched": "/palace/drawers?_mempalace=lamp",
     }
@@ -69,6 +70,8 @@ DATA_APP = {
 }
 # The list of palaces shows itself only where there are two.
 TWO_PALACES = {"list of palaces": "/-/mempalace"}
+# What is ours on a page, as a selector: the front page is Datasette's but for the palaces.
+OURS = ".mp:not(.mp-front), .mp-palace, .mp-core"
 SERVERS = {"plain": PLAIN, "data_app": DATA_APP, "two_palaces": TWO_PALACES}
 
 every_page = pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 import serving
-from our_pages import DATA_APP, PLAIN
+from our_pages import DATA_APP, OURS, PLAIN
 
 GUIDE = serving.ROOT / "docs" / "content-policy.md"
 # Looked at in full; the other pages are made of the same parts.
@@ -26,7 +26,7 @@ document.addEventListener('securitypolicyviolation', event => window.violations.
 }));
 """
 # What every element of ours looks like; times that were measured differ, so texts are left out.
-LOOK = """() => [...document.querySelectorAll(':is(.mp:not(.mp-front), .mp-palace, .mp-core) *')].map(element => {
+LOOK = """ours => [...document.querySelectorAll(`:is(${ours}) *`)].map(element => {
   const box = element.getBoundingClientRect(), style = getComputedStyle(element);
   return [element.tagName, element.getAttribute('class'), Math.round(box.left), Math.round(box.height), style.display,
     style.color, style.backgroundColor, style.borderTopColor, style.fill, style.fontSize, style.fontWeight];
@@ -48,7 +48,7 @@ def test_pages_look_the_same_under_the_policy(open_browser, guarded, data_app, n
     path = PAGES[name](guarded) if callable(PAGES[name]) else PAGES[name]
     page = open_browser()
     page.goto(data_app + path)
-    without = page.evaluate(LOOK)
+    without = page.evaluate(LOOK, OURS)
     guarded_page = open_browser()
     guarded_page.add_init_script(WATCH)
     answer = guarded_page.goto(guarded + path)
@@ -56,7 +56,7 @@ def test_pages_look_the_same_under_the_policy(open_browser, guarded, data_app, n
     found = guarded_page.evaluate("window.violations")
     assert [violation["what"] for violation in found if violation["ours"]] == []
     assert len(without) > 5
-    assert guarded_page.evaluate(LOOK) == without
+    assert guarded_page.evaluate(LOOK, OURS) == without
 
 
 def test_policy_is_in_force_and_violations_are_seen(open_browser, guarded):

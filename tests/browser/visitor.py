@@ -57,6 +57,7 @@ class Visitor:
 
     def unfold_facets(self):
         """Open what narrows a search, where it is folded: beside the hits on a wide window it always lies open."""
+        self.page.wait_for_load_state()  # until the style sheets are there nothing lies beside anything
         summary = self.page.locator(".mp-facets > summary")
         if summary.is_visible():
             self.follow(summary)

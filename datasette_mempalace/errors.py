@@ -135,6 +135,10 @@ class MirrorUnavailable(MempalaceError):
     title = "Mirror unavailable"
 
 
+class MirrorOwned(MirrorUnavailable):
+    """Another process writes the mirror; it mirrors what this one changes in the palace."""
+
+
 class LogTooShort(MempalaceError):
     """The change log no longer holds what came after a position; whoever asked begins with the tables."""
 

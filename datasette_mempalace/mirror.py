@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .errors import MirrorUnavailable
+from .errors import MirrorOwned, MirrorUnavailable
 from .logs import get_logger
 from .minilm import Vectors
 from .mirror_check import holds_its_vectors
@@ -103,6 +103,8 @@ class Mirror:
                 self.store.take()
             except MirrorUnavailable as error:
                 report.skipped_reason = error.message
+                if isinstance(error, MirrorOwned):
+                    report.skipped_reason += " It will mirror what was changed here."
                 self._open_for_reading()
                 return report
             if not self.is_in_place:
@@ -118,14 +120,29 @@ class Mirror:
         report.seconds = time.perf_counter() - started
         return report
 
+    def claim(self) -> None:
+        """Become the process that writes it, before work that no other may take part in.
+
+        Raises:
+            MirrorOwned: when another process writes it; it says what to do.
+            MirrorUnavailable: when it cannot be written.
+        """
+        try:
+            self.store.take()
+        except MirrorOwned as error:
+            raise MirrorOwned(
+                f"{error.message} Nothing was done: stop the server or process that owns it, and run this again."
+            ) from error
+
     def rebuild(self, progress: Progress | None = None) -> SyncReport:
         """Throw the mirror away and fill it again from the stored vectors; nothing is embedded.
 
         Raises:
-            MirrorUnavailable: when another process writes it, or it cannot be written.
+            MirrorOwned: when another process writes it; nothing was changed.
+            MirrorUnavailable: when it cannot be written.
         """
         with self._lock:
-            self.store.take()
+            self.claim()
             self._let_go()
             with self._kept_after_failure():
                 self.store.throw_away()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .deadlines import Deadlines
-from .errors import MirrorUnavailable
+from .errors import MirrorOwned, MirrorUnavailable
 from .locks import DatabaseWatch, FolderLock
 from .logs import get_logger
 from .mirror_check import LOCKS, is_locked, note_closed, note_opened, survives_probe
@@ -72,9 +72,7 @@ class MirrorFolder:
         except OSError as error:
             raise MirrorUnavailable(f"The mirror's folder {self.path} cannot be used: {error}.") from error
         if not taken:
-            raise MirrorUnavailable(
-                f"Another process or server owns the mirror in {self.path}: it will mirror what was changed here."
-            )
+            raise MirrorOwned(f"Another process or server owns the mirror in {self.path}.")
 
     def open(self, make: bool = True) -> None:
         """Open it; what cannot be trusted is thrown away and made anew, empty."""

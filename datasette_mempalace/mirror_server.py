@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .chroma_setting import ChromaServer
 from .deadlines import Deadlines
-from .errors import MirrorUnavailable
+from .errors import MirrorOwned, MirrorUnavailable
 from .locks import FolderLock
 from .mirror_folder import collection_name
 from .mirror_state import HNSW, State
@@ -94,9 +94,7 @@ class MirrorServer:
                 f"{self.palace.mirror_path} cannot be used for a lock: {error}."
             ) from error
         if not taken:
-            raise MirrorUnavailable(
-                f"Another process on this machine writes the mirror {self.place}: it will mirror what was changed here."
-            )
+            raise MirrorOwned(f"Another process on this machine writes the mirror {self.place}.")
 
     def open(self, make: bool) -> None:
         """Reach the server and look the collections up."""

@@ -36,9 +36,12 @@ def purge(palace: Palace) -> Purged:
     Returns:
         what was done.
     Raises:
+        MirrorOwned: when another process, such as a server, owns the mirror; nothing was done.
         PalaceInUse: when another process reads or writes it, so that its log cannot be emptied; all the rest is done.
         EmbedderUnavailable: when a closet that was shortened has no vector yet.
     """
+    if not palace.read_only:  # of such a palace the first writer below says why
+        palace.mirror.claim()
     done = Purged(bytes_before=_size(palace))
     done.closets = _shorten_closets(palace)
     embed_pending(palace)

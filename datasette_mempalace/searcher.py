@@ -229,6 +229,8 @@ def embed_query(search: Search) -> tuple[str, str | None]:
     if search.request.vector_disabled:
         return "disabled", "searching by meaning was switched off for this search"
     if not search.connection.execute("select 1 from drawer_vectors limit 1").fetchone():
+        if not search.connection.execute("select 1 from drawers limit 1").fetchone():
+            return "no_vectors", "the palace is empty; fill it with: datasette mempalace mine PALACE FOLDER"
         return (
             "no_vectors",
             "no drawer of this palace has a vector yet; make them with: datasette mempalace sync",

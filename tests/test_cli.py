@@ -120,9 +120,18 @@ def test_mine_tells_what_it_did(tmp_path, notes):
 
 
 def test_mine_of_no_folder(tmp_path):
-    result = run("mine", tmp_path / "x.db", tmp_path / "nowhere")
-    assert result.exit_code == 2
-    assert "does not exist" in result.output
+    (tmp_path / "a.md").write_text("A note.")
+    for name, words in (("nowhere", "does not exist"), ("a.md", "is a file, not a folder")):
+        result = run("mine", tmp_path / "x.db", tmp_path / name)
+        assert result.exit_code == 2
+        assert words in result.output
+        assert not (tmp_path / "x.db").exists()
+
+
+def test_mine_of_a_folder_without_texts_says_so(tmp_path, palace, notes):
+    (tmp_path / "bare").mkdir()
+    assert "No text was found to read" in run("mine", tmp_path / "x.db", tmp_path / "bare").stderr
+    assert "No text was found" not in run("mine", palace, notes).stderr
 
 
 def test_import_reports_bad_rows_and_stores_the_rest(tmp_path):
@@ -165,6 +174,21 @@ def test_import_shows_only_the_first_bad_rows(tmp_path):
     assert result.exit_code == 1
     assert result.stderr.count("Line ") == 50
     assert "30 more lines" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The spare key of the shed hangs, as ever, behind the pot.\n", 'text": "x"}\n', "# Shed\n\nA\tnote.\n"],
+)
+def test_import_of_what_is_no_table_says_what_may_have_been_meant(tmp_path, text):
+    (tmp_path / "shed.md").write_text(text)
+    for file, given in ((tmp_path / "shed.md", None), ("-", text)):
+        result = run("import", tmp_path / "p.db", file, input=given)
+        assert result.exit_code == 2
+        assert "neither JSON nor CSV with a column text, content" in result.stderr
+        assert "datasette mempalace mine PALACE FOLDER" in result.stderr
+        assert len(result.stderr.splitlines()) <= 2
+    assert drawers(tmp_path / "p.db") == []
 
 
 @pytest.mark.parametrize(
@@ -238,6 +262,7 @@ def test_sync_says_when_another_process_owns_the_mirror(palace):
         result = run("sync", palace)
     assert result.exit_code == 0
     assert "owns the mirror" in result.output
+    assert "It will mirror what was changed here." in result.output
 
 
 def test_status(palace):
@@ -316,6 +341,13 @@ def test_search_without_hits(palace, empty_path):
         assert "Nothing found" in result.stderr
 
 
+def test_search_in_an_empty_palace_says_how_to_fill_it(palace, empty_path):
+    said = run("search", empty_path, "anything").stderr
+    assert "The palace is empty; fill it with: datasette mempalace mine PALACE FOLDER" in said
+    assert "sync" not in said
+    assert "empty" not in run("search", palace, "zzzzqqqq").stderr
+
+
 def test_search_names_what_may_have_been_meant(palace_path):
     result = run("search", palace_path, "token", "--wing", "acme-ap")
     assert "There is no wing 'acme-ap'; did you mean 'acme-app'" in result.stderr
@@ -380,7 +412,7 @@ def test_search_without_words(palace):
     for words in ([], [" "], ["--query", ""]):
         result = run("search", palace, *words)
         assert result.exit_code == 2
-        assert "words to search for" in result.stderr
+        assert "no words to search for: give them behind the palace" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -393,6 +425,8 @@ def test_no_palace(tmp_path, command):
         assert result.exit_code == 2
         assert len(result.stderr.splitlines()) == 1
     assert "datasette mempalace init" in run("status", tmp_path / "nowhere.db").stderr
+    forgotten = run("search", tmp_path / "spare", "key").stderr
+    assert "spare does not exist. The first argument is the palace" in forgotten
     assert not (tmp_path / "nowhere.db").exists()
 
 

@@ -140,6 +140,13 @@ def test_a_small_demo(tmp_path, few):
     assert (again.exit_code, "is there already" in again.output) == (0, True)
 
 
+def test_a_log_tells_now_and_then_how_far_it_is(tmp_path, few, monkeypatch):
+    monkeypatch.setattr("datasette_mempalace.cli.working.LINE_SECONDS", 0)
+    said = run("demo", tmp_path / "demo.db").stderr.splitlines()
+    assert {"Reading: 100%", "Embedding: 100%", "Mirroring: 100%"} <= set(said)
+    assert all(re.fullmatch(r"(Reading|Embedding|Mirroring): \d+%", line) for line in said)
+
+
 def test_another_file_is_left_alone(tmp_path):
     Palace.create(tmp_path / "mine.db").close()
     (tmp_path / "text.db").write_text("not a database " * 100)

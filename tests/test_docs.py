@@ -235,10 +235,10 @@ def test_every_option_of_mempalace_search_is_described():
     assert set(PARAMETERS) - {"q"} <= in_code(described)
 
 
-async def rows_of(datasette, code):
+async def rows_of(datasette, code, database="palace"):
     """What Datasette answers to an SQL example: its rows, or its error."""
     parameters = {"sql": code, "_shape": "array", **VALUES}
-    response = await datasette.client.get(f"/palace.json?{urlencode(parameters)}", follow_redirects=True)
+    response = await datasette.client.get(f"/{database}.json?{urlencode(parameters)}", follow_redirects=True)
     if "from mempalace_search(:q, null, null, 0)" in code:
         assert response.status_code == 400, "the example of an error is one"
         return [response.json()["error"]]
@@ -246,7 +246,8 @@ async def rows_of(datasette, code):
     return response.json()
 
 
-@pytest.mark.parametrize("code", blocks("sql"))
+# The tutorial's example asks the tutorial's own palace.
+@pytest.mark.parametrize("code", blocks("sql", *(DOCS.keys() - {"tutorial.md"})))
 async def test_sql_examples_run_and_return_rows(make_datasette, palace_path, code):
     rows = await rows_of(make_datasette(palace_path, settings={"sql_time_limit_ms": 20_000}), code)
     assert rows
@@ -357,7 +358,7 @@ URLS = sorted(
 
 @pytest.mark.parametrize("url", URLS)
 async def test_addresses_lead_somewhere(url, make_datasette, palace_named):
-    response = await make_datasette(palace_named("notes.db"), palace_named("home.db")).client.get(url)
+    response = await make_datasette(palace_named("notes.db"), palace_named("household.db")).client.get(url)
     assert response.status_code == 200, response.text[:300]
 
 
@@ -392,12 +393,16 @@ def run_blocks(name, heading=None):
     ]
 
 
-def test_the_tutorial(tmp_path, monkeypatch):
+def text_below(folder):
+    return "".join(path.read_text() for path in Path(folder).rglob("*.md"))
+
+
+async def test_the_tutorial(tmp_path, monkeypatch, make_datasette):
     monkeypatch.chdir(tmp_path)
-    lines = [line for line in command_lines("tutorial.md") if not line.startswith("datasette home.db")]
-    said = dict(
-        zip(lines, [text for text in run_blocks("tutorial.md") if isinstance(text, str)], strict=True)
-    )
+    lines = command_lines("tutorial.md")
+    told = [text for text in run_blocks("tutorial.md") if isinstance(text, str)]
+    assert "Embedded 6 texts" in told[0]
+    said = dict(zip(lines, told, strict=True))
     tool_hut, boiler, pets, spare_key = (said[line] for line in lines if " search " in line)
     assert tool_hut.index("third flower pot") < tool_hut.index("boiler")
     assert "serviced every October" in boiler
@@ -405,9 +410,14 @@ def test_the_tutorial(tmp_path, monkeypatch):
     assert pets.index("feed the cat") < pets.index("boiler")
     assert "inside the well" in spare_key
     assert "flower pot" not in spare_key
-    assert "feed the cat" in "".join(path.read_text() for path in Path("home-as-markdown").rglob("*.md"))
+    assert "feed the cat" in text_below("household-as-markdown")
     assert "Vectors taken" in said[lines[-1]]
     assert "Embedded" not in said[lines[-1]]
+    (example,) = blocks("sql", "tutorial.md")
+    datasette = make_datasette("household.db", settings={"sql_time_limit_ms": 20_000})
+    rows = await rows_of(datasette, example.values[0], "household")
+    assert rows[0]["room"] == "garden"
+    assert "spare key of the shed" in rows[0]["text"]
 
 
 def test_quickstart_and_the_python_example(tmp_path, monkeypatch, capsys):

@@ -511,6 +511,16 @@ def test_a_plain_name_stays_as_it_is(letters):
 # Where it goes
 
 
+def test_a_wing_that_does_not_exist_is_told_with_those_near_it(tmp_path, palace_path):
+    done = run("export", palace_path, tmp_path / "out.ndjson", "--wing", "acme-ap")
+    assert done.exit_code == 0
+    assert "There is no wing 'acme-ap'; did you mean 'acme-app'" in done.stderr
+    assert "Exported 0 drawers" in done.stderr
+    assert (
+        "did you mean" not in run("export", palace_path, tmp_path / "some.csv", "--wing", "acme-app").stderr
+    )
+
+
 def test_nothing_is_replaced_unasked(tmp_path, palace_path):
     for target in (tmp_path / "p.ndjson", tmp_path / "p.csv"):
         target.write_text("mine")

@@ -387,6 +387,8 @@ def test_rebuilding_on_the_command_line(path):
         )
         assert other.returncode == 1
         assert "Another process or server owns the mirror" in other.stderr
+        assert "Nothing was done: stop the server" in other.stderr
+        assert "will mirror" not in other.stderr
         assert is_whole(palace)
 
 

@@ -96,6 +96,20 @@ def test_a_palace_in_use_is_told(path, monkeypatch):
     assert files_with(path, SECRET) == []
 
 
+def test_beside_a_server_nothing_is_purged(path):
+    delete_secret(path)
+    with Palace.open(path) as serving:
+        serving.mirror.sync()
+        content = column(serving, "select count(*) from spare_vectors"), path.stat().st_size
+        done = run("purge", path)
+        assert done.exit_code == 1
+        assert "Nothing was done: stop the server or process that owns it, and run this again." in done.output
+        assert "will mirror" not in done.output
+        assert (column(serving, "select count(*) from spare_vectors"), path.stat().st_size) == content
+    assert run("purge", path).exit_code == 0
+    assert files_with(path, SECRET) == []
+
+
 def test_it_says_what_it_did_and_does_nothing_twice(path):
     delete_secret(path)
     first = run("purge", path)

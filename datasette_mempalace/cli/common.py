@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..config import Settings, read_settings
-from ..errors import BadInput, BadParameter, ConfigError, MempalaceError
+from ..errors import BadInput, BadParameter, ConfigError, MempalaceError, PalaceNotFound
 
 if TYPE_CHECKING:
     from ..palace import Palace
@@ -170,6 +170,11 @@ def open_palace(palace: Path, config: Path | None = None, read_only: bool = Fals
     """An existing palace, closed at the end."""
     from ..palace import Palace
 
+    if not palace.exists():
+        raise PalaceNotFound(
+            f"{palace} does not exist. The first argument is the palace, a database such as notes.db; "
+            "make one with: datasette mempalace init PALACE"
+        )
     with Palace.open(palace, settings_for(palace, config), read_only=read_only) as opened:
         yield opened
 

@@ -129,10 +129,15 @@ def _selection(palace: Palace, parameters: dict[str, Any]) -> Selection:
     from ..exporters.selection import Selection
     from ..request import parse_request
     from ..searcher import run_search
-    from .showing import remarks
+    from ..suggestions import near_names
+    from .showing import did_you_mean, remarks
 
     asked = parse_request(parameters, palace.settings, strict=True, allow_blank=parameters["q"] is None)
     if not asked.query:
+        with palace.reader() as connection:
+            near = near_names(connection, asked.scope)
+        for line in did_you_mean(near):
+            note(line)
         return Selection(asked.scope)
     answer = run_search(palace, asked)
     for line in remarks(answer):

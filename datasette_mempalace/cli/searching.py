@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ..config import RANKINGS, STRATEGIES
-from ..errors import BadParameter
+from ..errors import BadInput, BadParameter
 from ..filters import is_filter
 from . import common, showing
 from .common import PalaceCommand, config_option, palace_argument
@@ -74,12 +74,18 @@ def search(
 
     if query is not None and words:
         raise BadParameter("query", query, "the words must be given once: as arguments or with --query")
+    asked = query if query is not None else " ".join(words)
     with common.open_palace(palace, config) as opened:
+        if not asked.strip():
+            raise BadInput(
+                "There are no words to search for: give them behind the palace, as in "
+                f"datasette mempalace search {palace} spare key, or with --query."
+            )
         parameters = {
             name: list(value) if isinstance(value, tuple) else value for name, value in options.items()
         }
         parameters |= {
-            "q": query if query is not None else " ".join(words),
+            "q": asked,
             "source_file": list(common.stored_sources(opened, source_file)),
             "vector_disabled": words_only,
             "next": next_,

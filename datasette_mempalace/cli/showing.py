@@ -86,12 +86,17 @@ def remarks(answer: dict[str, Any]) -> Iterator[str]:
     if not answer["results"]:
         scope = counted(answer.get("in_scope", 0), "drawer")
         yield f"Nothing found for {answer['query']!r} among {scope}."
-    for dimension, asked in (answer.get("did_you_mean") or {}).items():
-        for value, near in asked.items():
-            yield f"There is no {dimension} {value!r}; did you mean {' or '.join(repr(name) for name in near)}?"
+    yield from did_you_mean(answer.get("did_you_mean") or {})
     for unknown in answer.get("unknown_words") or []:
         near = ", ".join(word["word"] for word in unknown.get("near") or [])
         yield f"No drawer has the word {unknown['word']!r}{f'; near: {near}' if near else ''}."
+
+
+def did_you_mean(names: dict[str, dict[str, list[str]]]) -> Iterator[str]:
+    """The wings and rooms that do not exist, each with those near it, as `suggestions.near_names` gives them."""
+    for dimension, asked in names.items():
+        for value, near in asked.items():
+            yield f"There is no {dimension} {value!r}; did you mean {' or '.join(repr(name) for name in near)}?"
 
 
 def _sentence(text: str) -> str:

@@ -93,11 +93,17 @@ def mine(
     are not followed; files that tools write or that commonly hold secrets are left out.
     """
     from ..importers.files import mine as mine_folder
+    from ..importers.files import readable_folder
 
+    readable_folder(folder)  # before a palace is made for nothing
     with common.make_palace(palace, config) as opened, working.steps() as bars:
         done = mine_folder(opened, folder, wing=wing, room=room, max_bytes=max_bytes, progress=bars)
         bars.close()
         _tell_mined(done)
+        if not done.files:
+            note(
+                f"No text was found to read in {folder}: mine takes files of notes, documentation, source code."
+            )
         working.finish(opened, bars, done.embedded, done.problem)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,15 @@ if TYPE_CHECKING:
     from ..drawers import Report
     from ..palace import Palace
 
+# Of a long job a log tells that it goes on; a short one says nothing there.
+LINE_SECONDS = 10
+
 
 class Steps:
-    """Progress bars on standard error, one after the other; silent where nobody watches."""
+    """Progress on standard error: bars, one after the other; where that is no terminal, a line now and then."""
 
     def __init__(self) -> None:
+        self._said = time.monotonic()
         self._bar: Any = None
         self._step = ""
         self._at = 0
@@ -28,6 +33,9 @@ class Steps:
     def __call__(self, step: str, done: int, total: int) -> None:
         """Show how far a step is; another step's bar is finished first."""
         if not sys.stderr.isatty():
+            if time.monotonic() - self._said >= LINE_SECONDS:
+                self._said = time.monotonic()
+                note(f"{step}: {done / max(total, 1):.0%}")
             return
         if step != self._step:
             self.close()

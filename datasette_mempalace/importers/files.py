@@ -83,7 +83,7 @@ def mine(
     Raises:
         BadInput: when there is no such folder.
     """
-    root = _folder(folder)
+    root = readable_folder(folder)
     done = Mined(wing or Path(root).name or root)
     found, kept = _look_through(root, palace, max_bytes, done)
     for count, file in enumerate(found, 1):
@@ -114,8 +114,12 @@ def mine(
     return done
 
 
-def _folder(folder: str | os.PathLike[str]) -> str:
-    """The folder's absolute path, by the name that it was given: a link stays one, so that it may be pointed elsewhere."""
+def readable_folder(folder: str | os.PathLike[str]) -> str:
+    """The folder's absolute path, by the name that it was given: a link stays one, so that it may be pointed elsewhere.
+
+    Raises:
+        BadInput: when there is no such folder, or it may not be read.
+    """
     root = os.path.abspath(folder)
     if not Path(root).is_dir():
         what = "is a file, not a folder" if Path(root).exists() else "does not exist"

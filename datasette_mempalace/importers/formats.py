@@ -27,6 +27,11 @@ ENDINGS = {
 _PEEK = 65_536
 
 
+def told_format(name: str = "", form: str | None = None) -> str | None:
+    """The format as it was given, or as a file's name tells it; None where only the content can."""
+    return form or next((ENDINGS[end] for end in ENDINGS if name.lower().endswith(end)), None)
+
+
 def read_rows(
     stream: IO[bytes],
     name: str = "",
@@ -46,7 +51,7 @@ def read_rows(
     raw = Peekable(stream)
     start = raw.peek(_PEEK)
     encoding = _encoding(start)
-    form = form or next((ENDINGS[end] for end in ENDINGS if name.lower().endswith(end)), None)
+    form = told_format(name, form)
     if form in (None, "json"):
         form = _form_of(start.decode(encoding, "replace"), form)
     newline = "\n" if form == "ndjson" else ""

@@ -18,7 +18,7 @@ from ..drawers import Drawer, Report, put_drawers
 from ..errors import BadInput, BadParameter
 from ..interchange import is_end_of_hits
 from ..text import clean_text, make_id, text_hash
-from .formats import BadRow, Row, read_rows
+from .formats import BadRow, Row, read_rows, told_format
 
 if TYPE_CHECKING:
     from ..palace import Palace
@@ -93,7 +93,8 @@ def import_records(
     """
     done = Imported()
     reader = RecordReader(wing, room, columns, id_prefix)
-    drawers = _drawers(read_rows(stream, name, form, reader.check_columns), reader, done, on_bad)
+    check = reader.check_columns if told_format(name, form) else reader.check_guessed_columns
+    drawers = _drawers(read_rows(stream, name, form, check), reader, done, on_bad)
     done.report = put_drawers(palace, drawers)
     done.report.replaced_characters += reader.replaced
     return done
@@ -164,6 +165,23 @@ class RecordReader:
                 f"No column holds the text: the columns are {', '.join(names)}, and none is named "
                 f"{', '.join(NAMES['text'])}; say which it is with --map COLUMN=text."
             )
+
+    def check_guessed_columns(self, names: Sequence[str]) -> None:
+        """Refuse what only seemed to be a table, because it is no JSON: prose, most often, or broken JSON.
+
+        Raises:
+            BadInput: saying what may have been meant.
+        """
+        try:
+            self.check_columns(names)
+        except BadInput as error:
+            begin = ", ".join(names)
+            raise BadInput(
+                f"This is neither JSON nor CSV with a column {', '.join(NAMES['text'][:-1])} or {NAMES['text'][-1]}: "
+                f"it begins with {begin[:60] + '…' if len(begin) > 60 else begin!r}. "
+                "To file notes, mine their folder: datasette mempalace mine PALACE FOLDER. "
+                "Of a table, say which column holds the text with --map COLUMN=text."
+            ) from error
 
     def drawer(self, row: Row) -> Drawer:
         """The drawer of one record.

@@ -70,6 +70,13 @@ def filters_from_request(request: Any, database: str, table: str, datasette: Any
 
 
 @hookimpl
+def top_homepage(datasette: Any, request: Any) -> Any:
+    from .views import data_app
+
+    return data_app.top_homepage(datasette, request)
+
+
+@hookimpl
 def top_database(datasette: Any, request: Any, database: str) -> Any:
     from .views import data_app
 

@@ -72,6 +72,13 @@ class PalaceNotFound(MempalaceError):
     title = "Palace not found"
 
 
+class PageNotFound(MempalaceError):
+    """There is nothing at an address."""
+
+    status = 404
+    title = "Page not found"
+
+
 class DrawerNotFound(MempalaceError):
     """There is no drawer under the id that was given."""
 

@@ -203,7 +203,7 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any, terms: Any)
         "fallback": WORDS_ONLY if words_only else None,
         "fallback_reason": reason,
         "did_you_mean": near_names(connection, request.scope),
-        "unknown_words": [] if hits else near_words(terms, search.words),
+        "unknown_words": near_words(terms, search.words, thorough=not hits),
     }
     if request.explain:
         answer["explain"] = {

@@ -38,7 +38,9 @@ async def get(app, path):
 
 
 async def test_front_page_leads_with_the_palace(app):
-    page = Page(await get(app, "/"))
+    html = await get(app, "/")
+    assert html.count('action="/palace/-/mempalace"') == 1
+    page = Page(html)
     assert page.text.index("Python's documentation") < page.text.index("hidden tables")
     assert "q" in page.fields
     links = {text: href for href, text in page.links}

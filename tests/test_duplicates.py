@@ -18,6 +18,8 @@ from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.duplicates import Sets, find_duplicates, parse_duplicates, run_duplicates
 from datasette_mempalace.errors import BadInput
+from datasette_mempalace.vectors import embed_pending
+from pages import Page
 
 if "similar" not in mempalace.commands:
     register_commands(SimpleNamespace(add_command=lambda command: None))
@@ -217,6 +219,16 @@ async def test_page_of_a_wrong_parameter(served):
         response = await served.client.get(f"/palace/-/mempalace/duplicates{extension}?threshold=2")
         assert response.status_code == 400
         assert "it must be a number from 0.5 to 1" in response.text
+
+
+async def test_other_words_are_never_called_quite_the_same(tmp_path, make_datasette):
+    text = " ".join(f"The keeper trims lamp number {number}." for number in range(60))
+    path = tmp_path / "near.db"
+    with make_palace(path, [Drawer(text), Drawer(text + " "), Drawer(text + "\n\n")]) as palace:
+        embed_pending(palace)
+    page = Page((await make_datasette(path).client.get("/near/-/mempalace/duplicates")).text)
+    assert "similarity over 0.999" in page.text
+    assert "similarity 1.000" not in page.text
 
 
 def test_the_command_line_tells(palace_path):

@@ -133,6 +133,40 @@ async def test_markup_in_names_stays_text(odd):
     assert "&lt;b&gt;wing&lt;/b&gt;" in response.text
 
 
+async def test_a_picture_is_as_high_as_its_rooms_are_many_and_gathers_only_the_small(
+    tmp_path, make_datasette
+):
+    heights = []
+    for name, rooms in (("few", 2), ("many", 50)):
+        path = tmp_path / f"{name}.db"
+        with Palace.create(path) as palace:
+            put_drawers(
+                palace,
+                [
+                    Drawer(f"text {n}", wing=f"wing {n % 2}", room=f"room {n % rooms}")
+                    for n in range(4 * rooms)
+                ],
+            )
+            palace.checkpoint()
+        response = await make_datasette(path).client.get(f"/{name}/-/mempalace")
+        heights.append(
+            [
+                int(found)
+                for found in re.findall(
+                    r'width="100%" height="(\d+)" role="group" aria-label="Wing', response.text
+                )
+            ]
+        )
+        titles = Page(response.text).titled.values()
+        assert not [title for title in titles if "more room" in title]
+        # A box of a room has its number wherever it has its name.
+        assert not re.search(
+            r'class="mp-tree-(room|whole)"[^>]*><text class="mp-tree-name"[^>]*>[^<]*</text></a>',
+            response.text,
+        )
+    assert all(few < many / 2 for few, many in zip(*heights, strict=True))
+
+
 async def test_three_hundred_wings_are_readable(tmp_path, make_datasette):
     path = tmp_path / "palace.db"
     with Palace.create(path) as palace:

@@ -247,8 +247,32 @@ async def test_no_match_offers_near_words_and_each_filter_to_drop(served):
 
 async def test_a_wing_that_does_not_exist_brings_its_neighbours(served):
     page = await get(served, f"{PALACE}?q=token&wing=Acme-App")
-    assert "No drawer’s wing is Acme-App" in page.text
+    assert "There is no wing Acme-App" in page.text
     assert query_of(page.link("acme-app"))["wing"] == ["acme-app"]
+
+
+async def test_a_wing_that_is_like_none_is_said_not_to_be_there(served):
+    page = await get(served, f"{PALACE}?q=token&wing=qqqq")
+    assert "There is no wing qqqq." in page.text
+    assert "No drawer has the word" not in page.text
+
+
+async def test_a_misspelt_word_brings_its_neighbours_above_the_hits_too(served):
+    page = await get(served, f"{PALACE}?q=tokne+zzyzx")
+    assert page.hit_ids
+    assert "No drawer has the word tokne. Did you mean token" in page.text
+    assert "zzyzx. Did" not in page.text
+    assert query_of(page.link("token"))["q"] == ["token zzyzx"]
+
+
+async def test_a_closet_is_named_only_where_it_had_a_part(served):
+    page = await get(served, f"{PALACE}?q=lighthouse+keeper+lamp")
+    assert "A closet of this source matched" in page.text
+    assert "It adds nothing to the score." in page.text
+    assert "lifted by a closet" not in page.text
+    chosen = await get(served, f"{PALACE}?q=lighthouse+keeper+lamp&candidate_strategy=vector")
+    assert "lifted by a closet" in chosen.text
+    assert "while candidates were chosen it counted as distance" in chosen.text
 
 
 async def test_words_only_on_request(served):
@@ -361,6 +385,21 @@ async def test_only_reading_is_allowed(served, method, extension):
     assert "GET" in response.headers["allow"]
 
 
+async def test_an_address_that_leads_nowhere_says_what_there_is(served):
+    for base, there in ((PALACE, f"{PALACE} there are wings, rooms"), ("/-/mempalace", "/-/mempalace/mcp")):
+        response = await served.client.get(f"{base}/no/such<b>")
+        assert response.status_code == 404
+        assert "There is no page no/such" in response.text
+        assert there in response.text
+        assert "<b>" not in response.text
+        error = (await served.client.get(f"{base}/nope.json")).json()
+        assert (error["ok"], error["status"], error["title"]) == (False, 404, "Page not found")
+        assert there in error["error"]
+    assert "q" not in (await get(served, f"{PALACE}/nope", 404)).fields
+    slash = await served.client.get(f"{PALACE}/rooms/")
+    assert (slash.status_code, slash.headers["location"]) == (302, f"{PALACE}/rooms")
+
+
 async def test_head_has_no_body(served):
     response = await served.client.head(f"{PALACE}?q=token")
     assert response.status_code == 200
@@ -375,6 +414,18 @@ async def test_the_database_page_has_a_search_box_for_whoever_may_see_the_palace
     stranger = (await make_datasette(palace_path, config=allow).client.get("/palace")).text
     assert "Custom SQL query" in stranger
     assert 'role="search"' not in stranger
+
+
+@pytest.mark.skipif(not IS_ONE, reason="0.65 has no place for it")
+async def test_the_front_page_has_a_search_box_for_whoever_may_see_the_palace(
+    make_datasette, palace_path, empty_path
+):
+    datasette = make_datasette(palace_path, empty_path)
+    html = (await datasette.client.get("/")).text
+    assert f'action="{PALACE}"' in html
+    assert 'action="/empty/-/mempalace"' in html
+    closed = make_datasette(palace_path, config={"databases": {"palace": {"allow": {"id": "root"}}}})
+    assert PALACE not in (await closed.client.get("/")).text
 
 
 async def test_links_from_datasettes_own_pages(served):

@@ -24,6 +24,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 # Stands in texts, names, sources, headings and closets, and in no request but those that must name a source or an author.
 SECRET = "xyzzyvault"
 PALACE = "/palace/-/mempalace"
+NOWHERE = "/-/mempalace/nothing"
 ROOT = {"id": "root"}
 ACTORS = {"anonymous": None, "signed in": {"id": "anna"}, "root": ROOT}
 RULES = {
@@ -67,6 +68,9 @@ FACES = {
     "drawer":                   (f"{PALACE}/drawer/1?q=lamp&as=rendered",                      *GUARDED),
     "drawer JSON":              (f"{PALACE}/drawer/1.json",                                    *GUARDED),
     "unknown drawer":           (f"{PALACE}/drawer/nobody",                 404, 403, 403, 403, 404),
+    "no page":                  (f"{PALACE}/nothing",                       404, 403, 403, 403, 404),
+    "no JSON":                  (f"{PALACE}/nothing.json",                  404, 403, 403, 403, 404),
+    "no page of ours":          (NOWHERE,                                   404, 403, 404, 404, 404),
     "similar":                  (f"{PALACE}/similar?drawer_id=1",                              *GUARDED),
     "similar JSON":             (f"{PALACE}/similar.json?drawer_id=1",                         *GUARDED),
     "similar to nothing":       (f"{PALACE}/similar.json",                  400, 403, 403, 403, 400),
@@ -299,4 +303,5 @@ async def test_the_example_of_the_readme_closes_a_palace(make_datasette, secret_
     paths = [f"/palace/{table}.json" for table in tables] + [path for path, *_ in FACES.values()]
     for path in paths:
         response = await ask(datasette, path, {})
-        assert found(response) in (403, "hidden"), path
+        expected = (404,) if path == NOWHERE else (403, "hidden")
+        assert found(response) in expected, path

@@ -290,6 +290,23 @@ def test_words_that_nobody_wrote_bring_near_ones(palace):
     assert "lizard" in near["lizzard"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("fiel", ["file", "field"]), ("wihch", ["which"]), ("tokkens", ["tokens"]), ("zzyzx", [])],
+)
+def test_one_slip_is_seen_beside_hits(tmp_path, asked, meant):
+    drawers = [
+        Drawer(text) for text in ("open a file", "the file which fled", "a field of view", "two tokens")
+    ]
+    with make_palace(tmp_path / "p.db", drawers) as palace:
+        answer = find(palace, f"open {asked}", vector_disabled=1)
+        assert answer["results"]
+        (unknown,) = answer["unknown_words"]
+        assert unknown["word"] == asked
+        assert [near["word"] for near in unknown["near"]] == meant
+        assert find(palace, "open a file")["unknown_words"] == []
+
+
 def test_facets_count_the_pool_without_their_own_filter(palace):
     facets = find(palace, "animal", facets=1, wing="animals")["facets"]
     assert facets["wing"] == [

@@ -63,6 +63,7 @@ async def test_the_page_says_the_same_and_is_linked(serve):
     datasette = serve()
     html = (await datasette.client.get(PAGE)).text
     assert "2 drawers in 1 wing and 0 rooms" in html
+    assert "can be written" in html
     assert f'href="{PAGE}?doctor=1#examination"' in html
     assert f'href="{PAGE}"' in (await datasette.client.get("/palace/-/mempalace")).text
     examined = (await datasette.client.get(f"{PAGE}?doctor=1")).text
@@ -138,6 +139,7 @@ async def test_other_parameters_are_refused(serve, query):
     for address in (PAGE, f"{PAGE}.json"):
         response = await datasette.client.get(f"{address}?{query}")
         assert response.status_code == 400
+        assert 'role="search"' not in response.text
     assert response.json()["ok"] is False
 
 

@@ -95,8 +95,8 @@ def _search_notes(found: Answer, results: list[Answer], following: str | None) -
         yield f"Searched by words alone: {found['fallback_reason']}."
     for dimension, names in found["did_you_mean"].items():
         for asked, near in names.items():
-            offered = " or ".join(repr(name) for name in near)
-            yield f"There is no {dimension} {asked!r}; did you mean {offered}? Names must be exact."
+            offered = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+            yield f"There is no {dimension} {asked!r}{offered} Names must be exact."
     if not found["in_scope"]:
         yield "No drawer lies within these filters; see mempalace_list_wings and mempalace_list_rooms, or leave them out."
     for unknown in found["unknown_words"][:UNKNOWN_WORDS]:

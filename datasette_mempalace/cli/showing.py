@@ -96,7 +96,8 @@ def did_you_mean(names: dict[str, dict[str, list[str]]]) -> Iterator[str]:
     """The wings and rooms that do not exist, each with those near it, as `suggestions.near_names` gives them."""
     for dimension, asked in names.items():
         for value, near in asked.items():
-            yield f"There is no {dimension} {value!r}; did you mean {' or '.join(repr(name) for name in near)}?"
+            offered = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+            yield f"There is no {dimension} {value!r}{offered}"
 
 
 def _sentence(text: str) -> str:

@@ -1,6 +1,6 @@
 """What the plugin serves over HTTP: the page (`pages`), the look around (`explore`, `lists`, `source`), drawers and what is
 like them (`drawer`, `similar`, `duplicates`), the JSON and CSV (`api`, streamed by `export`), the agents' tools (`mcp`), a
-description of the API (`openapi`), and the links that lead there (`menus`)."""
+description of the API (`openapi`), what is said of any other address (`nowhere`), and the links that lead there (`menus`)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from . import (
     export,
     lists,
     mcp,
+    nowhere,
     openapi,
     pages,
     similar,
@@ -49,4 +50,7 @@ ROUTES: list[tuple[str, Any]] = [
     (_PALACE + _LIST + r"\.csv$", lists.list_csv),
     (_PALACE + "/source$", source.source_page),
     (_PALACE + r"/source\.json$", source.source_json),
+    # Last; an address that ends in a slash is left to Datasette, which takes the slash away.
+    (_PALACE + r"/(?P<unknown>.*[^\/])$", nowhere.no_page_of_palace),
+    (r"^/-/mempalace/(?P<unknown>.*[^\/])$", nowhere.no_page),
 ]

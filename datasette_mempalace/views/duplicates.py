@@ -106,6 +106,13 @@ def _next(after: int) -> list[Pair]:
     return [("next", str(after))] if after else []
 
 
+def _similarity(member: dict[str, Any]) -> str | None:
+    """How alike a member is to the first; other words are never called quite the same, as 1.000 would."""
+    if member["similarity"] is None:
+        return None
+    return "over 0.999" if member["similarity"] >= 0.9995 else f"{member['similarity']:.3f}"
+
+
 def _cluster(cluster: dict[str, Any], links: Links) -> dict[str, Any]:
     """A cluster for the template; the first member is the one that the others are held against."""
     members = [
@@ -119,7 +126,7 @@ def _cluster(cluster: dict[str, Any], links: Links) -> dict[str, Any]:
             "room_url": links.place(member["wing"], member["room"]),
             "filed": present.day(member["filed_at"]),
             "same_text": member["same_text"],
-            "similarity": None if member["similarity"] is None else f"{member['similarity']:.3f}",
+            "similarity": _similarity(member),
         }
         for member in cluster["members"]
     ]

@@ -22,12 +22,13 @@ Show = Callable[..., Awaitable[Any]]
 STATIC = Path(__file__).parent.parent / "static"
 
 
-def page_of_palace(show: Show) -> View:
+def page_of_palace(show: Show, with_form: bool = False) -> View:
     """A page of the palace that a URL names.
 
     Args:
         show: `show(datasette, request, palace, context)` returns what the template is to know beside the context, with
             the template's name as `template`; or a response. It may raise any MempalaceError.
+        with_form: whether the page has the search form, so that what was wrong can be mended there.
     """
 
     async def view(request: Any, datasette: Any) -> Any:
@@ -51,7 +52,7 @@ def page_of_palace(show: Show) -> View:
         try:
             shown = await show(datasette, request, palace, context)
         except MempalaceError as error:
-            context["error"] = error
+            context |= {"error": error, "with_form": with_form}
             context["form"]["wrong"] = error.parameter if isinstance(error, BadParameter) else None
             return await render(datasette, request, "mempalace_error.html", context, error.status)
         if not isinstance(shown, dict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from datasette import Forbidden, Response
@@ -43,7 +44,7 @@ async def index_page(request: Any, datasette: Any) -> Any:
     )
 
 
-@page_of_palace
+@partial(page_of_palace, with_form=True)
 async def palace_page(datasette: Any, request: Any, palace: Palace, context: dict[str, Any]) -> Any:
     """A palace: its overview, and with `q` the hits."""
     database = context["database"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..pictures.treemap import Box, gather_small, keep_largest, squarify
 HEAD = 24  # pixels of a wing's name over its rooms
 STRIP = 30  # pixels of what is left out, at the foot
 LEAST_WING, MOST_WINGS = 4000, 40  # square pixels that a name needs; wings drawn
-LEAST_ROOM, MOST_ROOMS = 2200, 24
+LEAST_ROOM, MOST_ROOMS = 1500, 60  # what can be pointed at, and mostly named; smaller ones are gathered
 LETTER, MARGIN = 6.7, 12  # pixels of a letter at .8rem; left and right of a text
 BAR_HEIGHT = 96
 
@@ -28,15 +28,27 @@ Url = Callable[..., str | None]
 
 @dataclass(frozen=True)
 class Format:
-    """A size that a treemap is drawn in: `least_width` is the narrowest it is shown at."""
+    """A size that a treemap is drawn in.
+
+    Attributes:
+        least_width: the narrowest it is shown at.
+        height: for many rooms; few need less.
+        base, per_room: the height for a few rooms is the one and the other times their number.
+    """
 
     name: str
     width: float
     least_width: float
     height: float
+    base: float
+    per_room: float
+
+    def for_rooms(self, number: int) -> Format:
+        """The format with a height for so many rooms."""
+        return replace(self, height=min(self.height, self.base + self.per_room * number))
 
 
-FORMATS = (Format("wide", 740, 640, 400), Format("tall", 350, 340, 560))
+FORMATS = (Format("wide", 740, 640, 400, 90, 32), Format("tall", 350, 340, 700, 120, 44))
 
 
 def treemaps(wings: list[dict[str, Any]], wing_count: int, drawers: int, links: Any) -> list[dict[str, Any]]:
@@ -48,12 +60,13 @@ def treemaps(wings: list[dict[str, Any]], wing_count: int, drawers: int, links: 
         drawers: how many lie in all of them.
         links: out of the page's state.
     """
+    formats = [form.for_rooms(sum(wing["room_count"] for wing in wings)) for form in FORMATS]
     if len(wings) == 1:
         wing = wings[0]
         if wing["room_count"] < 2:
             return []
-        return [_rooms_alone(wing, form, links) for form in FORMATS]
-    return [_nested(wings, wing_count, drawers, form, links) for form in FORMATS] if wings else []
+        return [_rooms_alone(wing, form, links) for form in formats]
+    return [_nested(wings, wing_count, drawers, form, links) for form in formats] if wings else []
 
 
 def _rooms_alone(wing: dict[str, Any], form: Format, links: Any) -> dict[str, Any]:
@@ -132,22 +145,22 @@ def _cell(
     box: Box, form: Format, kind: str, name: str, number: int, url: str | None, within: str = ""
 ) -> dict[str, Any]:
     room = (box.width * form.least_width / form.width - MARGIN) / LETTER
-    label = fitted(name, room)
     digits = f"{number:,}"
-    one_line = kind == "wing"
+    # A bar over rooms and a flat box have the number beside the name, another box below it.
+    in_line = kind == "wing" or box.height < 36
+    label = fitted(name, room - (len(digits) + 2 if in_line else 0)) if box.height >= 18 else ""
+    numbered = bool(label) and len(digits) <= room
+    if kind == "wing" and not label:
+        label = fitted(name, room)
     return {
         "kind": kind,
         "x": f"{100 * box.x / form.width:.3f}",
         "y": f"{box.y:.1f}",
         "width": f"{100 * box.width / form.width:.3f}",
         "height": f"{box.height:.1f}",
-        "label": label if box.height >= 18 else "",
-        "number": digits
-        if label
-        and (
-            width_of(name) + len(digits) + 2 <= room if one_line else box.height >= 36 and len(digits) <= room
-        )
-        else "",
+        "label": label if numbered or kind == "wing" else "",
+        "number": digits if numbered else "",
+        "in_line": in_line,
         "title": f"{within + ' / ' if within else ''}{name}: {digits} drawer{'' if number == 1 else 's'}",
         "url": url,
     }
@@ -157,7 +170,12 @@ def _strip(form: Format, rest: int, noun: str, drawers: int, url: str) -> dict[s
     """At the foot of the picture, not in proportion: what would be too small to see."""
     name = f"{rest:,} {noun}{'' if rest == 1 else 's'}, {drawers:,} drawer{'' if drawers == 1 else 's'}"
     box = Box(0, form.height - STRIP + 4, form.width, STRIP - 4)
-    return _cell(box, form, "more", name, drawers, url) | {"number": "", "title": name}
+    fits = (form.least_width - MARGIN) / LETTER
+    return _cell(box, form, "more", name, drawers, url) | {
+        "label": fitted(name, fits),
+        "number": "",
+        "title": name,
+    }
 
 
 def named(value: str | None, dimension: str) -> str:

@@ -91,19 +91,24 @@ def hit_view(hit: dict[str, Any], answer: dict[str, Any], links: Links) -> dict[
         "copies": copies[:COPIES],
         "more_copies": copies[COPIES:],
         "scores": scores(hit, answer),
-        "found": found(hit),
+        "found": found(hit, answer),
         "places": places(hit, answer),
         "closet_says": ((hit.get("explain") or {}).get("closet") or {}).get("says"),
+        "closet_chose": answer["candidate_strategy"] == "vector",
         "words_found": hit["words_found"],
         "words_missing": hit["words_missing"],
     }
 
 
-def found(hit: dict[str, Any]) -> str:
-    """How a hit came among the candidates, as a sentence."""
+def found(hit: dict[str, Any], answer: dict[str, Any]) -> str:
+    """How a hit came among the candidates, as a sentence; its closet is named only where it had a part in that or in the score."""
     ways = [name for name, way in (("meaning", "vector"), ("words", "lexical")) if way in hit["found_by"]]
     how = " and ".join(ways) if len(ways) != 1 else f"{ways[0]} alone"
-    return f"Found by {how or 'its closet'}" + (", closet matched" if hit["closet_boost"] else "")
+    helped = hit["closet_boost"] and (
+        answer["candidate_strategy"] == "vector"
+        or (hit["similarity"] is not None and _boost_counts(hit, answer))
+    )
+    return f"Found by {how or 'its closet'}" + (", lifted by a closet" if helped else "")
 
 
 def places(hit: dict[str, Any], answer: dict[str, Any]) -> str:

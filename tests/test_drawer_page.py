@@ -12,6 +12,7 @@ from building import add, make_palace
 from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, Source, put_source
 from datasette_mempalace.importers.mempalace.graph import put_rows
+from datasette_mempalace.keeper import Keeper
 from datasette_mempalace.origins import make_tables, record_origin
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.views.drawer import look_at, parse_look
@@ -207,7 +208,8 @@ async def test_similar_drawers_are_those_of_the_api_and_their_reach_can_be_chose
     assert await get(guide, page.link("More of them"))
 
 
-async def test_a_drawer_without_a_vector_says_so(make_datasette, tmp_path):
+async def test_a_drawer_without_a_vector_says_so(make_datasette, tmp_path, monkeypatch):
+    monkeypatch.setattr(Keeper, "start", lambda self: None)  # it would soon have one
     path = tmp_path / "palace.db"
     with Palace.create(path) as palace:
         put_source(palace, Source("/a.md", "A short text.", wing="w"))

@@ -32,10 +32,12 @@ def drawer(words, **parameters):
 PLAIN = {
     "overview": home(),
     "overview of a wing": home(wing="lighthouse"),
+    "overview of a room": home(wing="lighthouse", room="lamp"),
     "overview of an odd wing": home(wing="<b>bold</b> wing"),
     "overview of nothing": home(wing="no such wing"),
     "hits": home(q="how is the lamp trimmed"),
     "hits, narrowed": home(q="lamp", wing=["lighthouse", "markup"], room="lamp", since="2025-01-01"),
+    "hits, folded": home(q="who knew the password", n_results=20),
     "hits by words": home(q="lamp", vector_disabled=1),
     "hits of MemPalace's ranking": home(q="lamp", ranking="mempalace", n_results=20),
     "second page of hits": home(q="lamp", n_results=5, next=5),
@@ -55,6 +57,7 @@ PLAIN = {
     "a source": home("/source", source_file="/town/lighthouse/lamp-1.md"),
     "an odd source": home("/source", source_file="/town/<script>.html"),
     "status": home("/status"),
+    "status, examined": home("/status", doctor=1),
     "an error": home(q="lamp", since="yesterday"),
 }
 if IS_ONE:  # 0.65 has no place for a search box on these pages, but in a template of the data app

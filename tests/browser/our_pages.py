@@ -48,7 +48,6 @@ PLAIN = {
     "odd drawer, rendered": drawer("<script>", **{"as": "rendered", "similar": "room"}),
     "no drawer": home("/drawer/nobody"),
     "no page": home("/nothing"),
-    "no page of ours": "/-/mempalace/nothing",
     "similar drawers": lambda base: home("/similar", drawer_id=drawer_with(base, "When the lens")["id"]),
     "duplicates": home("/duplicates", threshold=0.8),
     "duplicates, nothing": home("/duplicates", threshold=1, wing="no such wing"),

@@ -2,6 +2,7 @@
 
 import shutil
 
+import hypothesis
 import pytest
 from datasette.app import Datasette
 from datasette.plugins import pm
@@ -27,6 +28,10 @@ LONG = (
     "The nightly job copies every invoice to the archive bucket, checks the sums against the ledger and mails a short"
     " report to the accounting team before six in the morning."
 )
+
+# What a test claims is never how fast it was: another program may have the machine.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 if datasette_mempalace not in pm.get_plugins():  # run from a checkout that is not installed
     pm.register(datasette_mempalace, name="mempalace")

@@ -191,6 +191,15 @@ def make_palace(palace: Path, config: Path | None = None) -> Iterator[Palace]:
         yield opened
 
 
+def wait_for_model(palace: Palace) -> None:
+    """Load a local model, however long it takes: a server falls back to words meanwhile, a command has one chance."""
+    try:
+        if palace.embedder.is_local and palace.embedder.missing() is None:
+            palace.embedder.load()
+    except MempalaceError:  # the search tells it, and what to do
+        return
+
+
 def harmless(text: object) -> str:
     """A text that a terminal shows and does not obey."""
     return _OBEYED.sub(

@@ -13,7 +13,7 @@ import click
 
 from ..errors import BadInput
 from . import common, working
-from .common import PalaceCommand, config_option, counted, note, palace_argument
+from .common import PalaceCommand, config_option, counted, note, palace_argument, wait_for_model
 from .searching import column_filters
 
 if TYPE_CHECKING:
@@ -139,6 +139,7 @@ def _selection(palace: Palace, parameters: dict[str, Any]) -> Selection:
         for line in did_you_mean(near):
             note(line)
         return Selection(asked.scope)
+    wait_for_model(palace)
     answer = run_search(palace, asked)
     for line in remarks(answer):
         note(line)

@@ -91,7 +91,10 @@ def search(
             "next": next_,
             **column_filters(filters),
         }
-        answer = run_search(opened, parse_request(parameters, opened.settings, strict=True))
+        request = parse_request(parameters, opened.settings, strict=True)
+        if not words_only:
+            common.wait_for_model(opened)
+        answer = run_search(opened, request)
     if as_json:
         click.echo(as_json_text(answer))
         return

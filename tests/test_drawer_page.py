@@ -227,7 +227,7 @@ async def test_wrong_parameters_are_named(guide, query):
 async def test_an_unknown_drawer_is_a_404_that_helps(guide):
     page = Page(await get(guide, page_path("nobody"), 404))
     assert "There is no drawer 'nobody' in this palace." in page.text
-    assert "q" in page.fields
+    assert ("/palace/-/mempalace", "Search and overview of this palace") in page.links
     assert json.loads(await get(guide, page_path("nobody", ".json"), 404))["status"] == 404
     assert (await guide.client.post(page_path("ada"))).status_code in (403, 405)
 

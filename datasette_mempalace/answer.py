@@ -10,7 +10,7 @@ from typing import Any
 from . import ranking
 from .pool import Candidate, Search
 from .snippets import snippet
-from .text import source_name
+from .text import clean_text, source_name
 from .words import find_words
 
 
@@ -128,7 +128,7 @@ def heading_of(row: Mapping[str, Any]) -> str | None:
     except (ValueError, RecursionError):
         return None
     heading = metadata.get("heading") if isinstance(metadata, dict) else None
-    return heading if isinstance(heading, str) else None
+    return clean_text(heading)[0] if isinstance(heading, str) else None
 
 
 def chunk_totals(connection: Any, sources: Iterable[str | None]) -> dict[str | None, int]:

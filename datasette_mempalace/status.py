@@ -16,7 +16,7 @@ _COUNTS = """
     select count(*) as drawers, count(distinct wing) as wings, count(distinct source_file) as sources,
     (select count(*) from (select distinct wing, room from drawers where room is not null)) as rooms,
     (select count(*) from closets) as closets, (select count(*) from drawer_vectors) as vectors,
-    min(filed_at) as first_filed, max(filed_at) as last_filed
+    cast(min(filed_at) as text) as first_filed, cast(max(filed_at) as text) as last_filed
     from drawers
 """
 

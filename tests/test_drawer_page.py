@@ -176,7 +176,7 @@ async def test_huge_texts_are_shown_whole_and_their_neighbours_cut(guide):
     assert html.count("before ") < 400
     assert html.count("after ") < 400
     rendered = Page(await get(guide, page_path("huge") + "?as=rendered"))
-    assert "Texts of more than 50,000 characters are not rendered" in rendered.text
+    assert "Texts of more than 20,000 characters are not rendered" in rendered.text
 
 
 async def test_words_of_a_search_are_marked_and_a_link_leads_back(guide, chunks):

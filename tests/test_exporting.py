@@ -581,6 +581,8 @@ def test_a_link_is_followed_and_permissions_stay(tmp_path, palace_path):
         (["out.csv", "--since", "yesterday"], "since"),
         (["out.csv", "--filter", "colour=red"], "filter"),
         (["palace.db", "--format", "csv", "--force"], "palace itself"),
+        (["palace.db-wal", "--format", "csv", "--force"], "palace itself"),
+        (["palace.db.chroma", "--format", "markdown", "--force"], "palace itself"),
     ],
 )
 def test_what_is_not_allowed_is_told(tmp_path, palace_named, monkeypatch, options, says):

@@ -22,6 +22,7 @@ ODD = {
     "authored_at is a number": "insert into drawers(text, authored_at) values ('odd fox', 2026)",
     "source_file is a blob": "insert into drawers(text, source_file) values ('odd fox', x'0102')",
     "chunk_index is a text": "insert into drawers(text, chunk_index) values ('odd fox', 'first')",
+    "metadata has half a character": """insert into drawers(text, metadata) values ('odd fox', '{"heading": "\\ud800", "\\udfff": 1}')""",
     "metadata is a list": "insert into drawers(text, metadata) values ('odd fox', '[1]')",
     "metadata is deep": "insert into drawers(text, metadata) values ('odd fox', printf('%.*c', 100000, '['))",
     "closet text is a blob": "insert into closets(closet_id, text) values ('c', x'00ff')",
@@ -113,7 +114,15 @@ async def test_the_pages_show_a_palace_of_odd_rows(make_datasette, tmp_path):
                 )
         embed_pending(palace)
     datasette = make_datasette(path)
-    for address in ("", "?q=fox", ".json?q=fox", ".csv?q=fox", "?wing=nope&q=fox", "?source_file=x"):
+    for address in (
+        "",
+        "?q=fox",
+        ".json?q=fox",
+        ".csv?q=fox",
+        "?wing=nope&q=fox",
+        "?source_file=x",
+        "/status.json",
+    ):
         response = await datasette.client.get(f"/palace/-/mempalace{address}")
         assert response.status_code == 200, address
     for address in ("", "?q=fox", "/duplicates", "/sources"):

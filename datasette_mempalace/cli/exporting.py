@@ -86,8 +86,8 @@ def export(
     """
     chosen = _form(output, form)
     common.require(
-        not (palace.exists() and output.exists() and output.samefile(palace)),
-        "output", str(output), "it is the palace itself",
+        not any(_is_same(output, f"{palace}{ending}") for ending in ("", "-wal", "-shm", "-journal", ".chroma")),
+        "output", str(output), "it belongs to the palace itself",
     )  # fmt: skip
     common.require(not vectors or chosen == "ndjson", "vectors", True, "only NDJSON has room for vectors")
     common.require(
@@ -122,6 +122,13 @@ def _form(output: Path, form: str | None) -> str:
             f"{output} has an ending that no format has; name it with --format: {', '.join(FORMATS)}."
         )
     return found or "markdown"
+
+
+def _is_same(output: Path, file: str) -> bool:
+    """Whether an output is one of the palace's own files, by whatever name."""
+    return output.absolute() == Path(file).absolute() or (
+        output.exists() and Path(file).exists() and output.samefile(file)
+    )
 
 
 def _selection(palace: Palace, parameters: dict[str, Any]) -> Selection:

@@ -10,7 +10,7 @@ from typing import Any
 from ..context import overlap
 from ..errors import BadInput
 from ..palace import Palace
-from ..text import source_name
+from ..text import clean_text, source_name
 
 PART = 40  # drawers of a page
 LONGEST = 40_000  # characters shown of one drawer
@@ -155,4 +155,4 @@ def _heading(metadata: Any) -> str | None:
         heading = json.loads(metadata or "{}").get("heading")
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None  # any writer may have left there what is no JSON object
-    return heading if isinstance(heading, str) and heading.strip() else None
+    return clean_text(heading)[0] if isinstance(heading, str) and heading.strip() else None

@@ -139,8 +139,13 @@ async def drawer_page(datasette: Any, request: Any, palace: Palace, context: dic
     return {
         "template": "mempalace_drawer.html",
         "drawer_css": sheet_url(datasette, "drawer.css"),
-        "d": drawer_view(
-            found, asked, DrawerLinks(datasette, database, palace, asked), context["may_run_sql"]
+        "d": await run(
+            datasette,
+            drawer_view,
+            found,
+            asked,
+            DrawerLinks(datasette, database, palace, asked),
+            context["may_run_sql"],
         ),
     }
 
@@ -184,7 +189,9 @@ async def view_of_row(
     actor = request.actor if request else None
     found = await run(datasette, look_at, palace, asked, await hidden_parts(datasette, actor, database))
     links = DrawerLinks(datasette, database, palace, asked, rows=True)
-    return drawer_view(found, asked, links, await may_run_sql(datasette, actor, database))
+    return await run(
+        datasette, drawer_view, found, asked, links, await may_run_sql(datasette, actor, database)
+    )
 
 
 class DrawerLinks(Links):

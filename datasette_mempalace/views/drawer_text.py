@@ -13,7 +13,7 @@ from ..around import COPIES, Neighbour
 from ..compat import sql_url
 from ..scope import Scope
 from ..stop_words import stop_words
-from ..text import source_name
+from ..text import clean_text, source_name
 from ..words import MOST_CHARACTERS, QueryWords, find_words, read_query
 from . import markdown, present
 from .links import Links
@@ -84,7 +84,8 @@ def drawer_view(found: Found, asked: DrawerRequest, links: DrawerLinks, may_run_
         "filed_at": row["filed_at"],
         "facts": [(name.replace("_", " "), row[name]) for name in FACTS if row[name] not in (None, "")],
         "length": present.count(len(row["text"]), "character"),
-        "metadata": [(key, shown(value)) for key, value in metadata.items()],
+        # JSON may spell a lone surrogate, which no page can hold.
+        "metadata": [(clean_text(key)[0], clean_text(shown(value))[0]) for key, value in metadata.items()],
         "copies": [_link(copy, links) for copy in around.copies[:COPIES]],
         "more_copies": len(around.copies) > COPIES,
         "near": [

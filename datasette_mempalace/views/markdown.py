@@ -17,7 +17,7 @@ from markdown_it.token import Token
 
 from .snippets import Part
 
-MOST_CHARACTERS = 50_000  # a longer text is not rendered: hostile ones take seconds
+MOST_CHARACTERS = 20_000  # a longer text is not rendered: hostile ones take seconds
 TOP = 2  # the heading that the text stands under
 _ALLOWED = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 _TAGS = {

@@ -21,7 +21,7 @@ from chromadb.config import Settings as ChromaSettings
 from scopes import CLUSTERS, DIMENSION, fill, unit
 
 from datasette_mempalace.config import Settings
-from datasette_mempalace.mirror_state import HNSW
+from datasette_mempalace.mirror.state import HNSW
 from datasette_mempalace.palace import Palace
 
 

@@ -14,7 +14,7 @@ from . import checks
 from .change_log import last_change, last_gap, prune, start_anew
 from .checks import Finding
 from .errors import MempalaceError
-from .mirror_state import read_position
+from .mirror.state import read_position
 from .palace import Palace
 from .schema import missing_triggers, restore_triggers
 from .status import palace_status

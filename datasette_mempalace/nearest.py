@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .change_log import changed_since, last_change
 from .errors import LogTooShort, MatrixUnavailable, MirrorUnavailable
-from .mirror_state import State, refuse_stranger
+from .mirror.state import State, refuse_stranger
 from .palace import Palace
 from .scope import Scope
 from .vectors import Kind, as_matrix, read_vectors

@@ -6,8 +6,8 @@ from typing import Any
 
 from .change_log import last_change
 from .errors import MempalaceError
-from .mirror_folder import NO_MIRROR
-from .mirror_state import read_position
+from .mirror.folder import NO_MIRROR
+from .mirror.state import read_position
 from .palace import Palace
 from .schema import applied_migrations, get_setting
 from .vectors import count_pending, stored_dimension

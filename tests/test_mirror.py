@@ -13,7 +13,7 @@ from building import add, find, make_palace, one, texts
 from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, delete_drawers, put_drawers
 from datasette_mempalace.errors import MempalaceError, MirrorUnavailable
-from datasette_mempalace.mirror_sync import Sync
+from datasette_mempalace.mirror.sync import Sync
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.scope import Scope
 from datasette_mempalace.vectors import as_blob, embed_pending
@@ -265,7 +265,7 @@ def test_a_damaged_mirror_is_found_out_and_filled_anew(large, damage):
 def test_a_mirror_closed_in_order_is_opened_without_a_probe(large, monkeypatch):
     large.mirror.close()
     monkeypatch.setattr(
-        "datasette_mempalace.mirror_check.subprocess.run", lambda *given, **options: pytest.fail("probed")
+        "datasette_mempalace.mirror.check.subprocess.run", lambda *given, **options: pytest.fail("probed")
     )
     with Palace.open(large.path) as again:
         assert not again.mirror.sync().rebuilt

@@ -19,12 +19,12 @@ import pytest
 from click.testing import CliRunner
 
 from building import add, find, make_palace, texts
-from datasette_mempalace import mirror_trouble
 from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.errors import MempalaceError
 from datasette_mempalace.keeper import keep_in_step
-from datasette_mempalace.mirror_check import note_closed
+from datasette_mempalace.mirror import trouble as mirror_trouble
+from datasette_mempalace.mirror.check import note_closed
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.status import palace_status
 from datasette_mempalace.vectors import as_blob
@@ -159,7 +159,7 @@ SERVER = """
     import sys, time, logging
     sys.path[:0] = [{tests!r}]
     from building import add, find
-    from datasette_mempalace import mirror_trouble
+    from datasette_mempalace.mirror import trouble as mirror_trouble
     from datasette_mempalace.errors import MempalaceError
     from datasette_mempalace.keeper import keep_in_step
     from datasette_mempalace.palace import Palace
@@ -269,8 +269,8 @@ def test_a_database_that_another_process_keeps_locked_holds_nobody_up(path, lock
 
 
 def test_a_database_locked_while_it_is_open(path, monkeypatch):
-    monkeypatch.setattr("datasette_mempalace.mirror_folder.ASK_SECONDS", 0.5)
-    monkeypatch.setattr("datasette_mempalace.mirror_folder.WRITE_SECONDS", 1.0)
+    monkeypatch.setattr("datasette_mempalace.mirror.folder.ASK_SECONDS", 0.5)
+    monkeypatch.setattr("datasette_mempalace.mirror.folder.WRITE_SECONDS", 1.0)
     with Palace.open(path) as palace:
         palace.mirror.sync()
         process = subprocess.Popen(

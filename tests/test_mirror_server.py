@@ -15,11 +15,11 @@ import httpx
 import pytest
 
 from building import add, find, make_palace, texts
-from datasette_mempalace import mirror_trouble
 from datasette_mempalace.config import read_settings
 from datasette_mempalace.drawers import delete_drawers
 from datasette_mempalace.errors import ConfigError, MirrorUnavailable
 from datasette_mempalace.keeper import keep_in_step
+from datasette_mempalace.mirror import trouble as mirror_trouble
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.scope import Scope
 from datasette_mempalace.status import palace_status
@@ -270,7 +270,7 @@ def test_one_search_at_a_time_finds_out_whether_the_server_is_back(palace, serve
 
 @pytest.mark.long
 def test_a_write_that_never_came_back_is_repeated(palace, server, monkeypatch):
-    monkeypatch.setattr("datasette_mempalace.mirror_server.WRITE_SECONDS", 1.0)
+    monkeypatch.setattr("datasette_mempalace.mirror.server.WRITE_SECONDS", 1.0)
     palace.mirror.close()
     palace.mirror.sync()
     add(palace, ("a shark",))

@@ -1,8 +1,8 @@
 """The mirror of a palace: opening it, bringing it in step, asking it for nearest neighbours.
 
 It can be thrown away at any time: it holds ids and filter keys only, never a text, and nothing is embedded to fill it.
-Where it is (`mirror_folder`, `mirror_server`) is the store's business, what is written there `mirror_sync`'s, and what
-becomes of failures `mirror_trouble`'s. Chroma is imported when first needed.
+Where it is (`folder`, `server`) is the store's business, what is written there `sync`'s, and what
+becomes of failures `trouble`'s. Chroma is imported when first needed.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .errors import MirrorOwned, MirrorUnavailable
-from .logs import get_logger
-from .minilm import Vectors
-from .mirror_check import holds_its_vectors
-from .mirror_folder import MirrorFolder
-from .mirror_server import MirrorServer
-from .mirror_state import State, Store, read_position
-from .mirror_sync import Stop, Sync, SyncReport
-from .mirror_trouble import MirrorTrouble
-from .schema import get_setting
-from .vectors import KINDS, Kind, Progress, stored_dimension
+from ..errors import MirrorOwned, MirrorUnavailable
+from ..logs import get_logger
+from ..minilm import Vectors
+from ..schema import get_setting
+from ..vectors import KINDS, Kind, Progress, stored_dimension
+from .check import holds_its_vectors
+from .folder import MirrorFolder
+from .server import MirrorServer
+from .state import State, Store, read_position
+from .sync import Stop, Sync, SyncReport
+from .trouble import MirrorTrouble
 
 if TYPE_CHECKING:
-    from .palace import Palace
+    from ..palace import Palace
 
 logger = get_logger(__name__)
 

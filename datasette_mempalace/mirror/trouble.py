@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .errors import MirrorUnavailable
-from .logs import get_logger
+from ..errors import MirrorUnavailable
+from ..logs import get_logger
 
 if TYPE_CHECKING:
-    from .chroma_setting import ChromaServer
+    from ..chroma_setting import ChromaServer
 
 logger = get_logger(__name__)
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .change_log import answers_for, last_change
-from .drawers import batched
-from .logs import get_logger
-from .mirror_state import State, Store, read_position
-from .schema import set_setting
-from .vectors import KINDS, Kind, Progress, as_matrix, stored_dimension
+from ..change_log import answers_for, last_change
+from ..drawers import batched
+from ..logs import get_logger
+from ..schema import set_setting
+from ..vectors import KINDS, Kind, Progress, as_matrix, stored_dimension
+from .state import State, Store, read_position
 
 if TYPE_CHECKING:
-    from .palace import Palace
+    from ..palace import Palace
 
 Stop = Callable[[], bool]
 # A vector's id, the vector, and the wing and room of what it belongs to.

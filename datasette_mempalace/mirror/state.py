@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .change_log import last_change
-from .errors import MirrorUnavailable
-from .schema import get_number, get_setting
-from .vectors import Kind
+from ..change_log import last_change
+from ..errors import MirrorUnavailable
+from ..schema import get_number, get_setting
+from ..vectors import Kind
 
 HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 16}
 

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .change_log import last_change
-from .logs import get_logger
-from .pickles import Untrusted, refuse_untrusted
-from .vectors import Kind, as_matrix
+from ..change_log import last_change
+from ..logs import get_logger
+from ..pickles import Untrusted, refuse_untrusted
+from ..vectors import Kind, as_matrix
 
 logger = get_logger(__name__)
 

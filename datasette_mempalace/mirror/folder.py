@@ -12,16 +12,16 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..errors import MirrorOwned, MirrorUnavailable
+from ..locks import DatabaseWatch, FolderLock
+from ..logs import get_logger
+from ..vectors import KINDS, Kind
+from .check import LOCKS, is_locked, note_closed, note_opened, survives_probe
 from .deadlines import Deadlines
-from .errors import MirrorOwned, MirrorUnavailable
-from .locks import DatabaseWatch, FolderLock
-from .logs import get_logger
-from .mirror_check import LOCKS, is_locked, note_closed, note_opened, survives_probe
-from .mirror_state import HNSW, State
-from .vectors import KINDS, Kind
+from .state import HNSW, State
 
 if TYPE_CHECKING:
-    from .palace import Palace
+    from ..palace import Palace
 
 logger = get_logger(__name__)
 

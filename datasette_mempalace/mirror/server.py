@@ -12,17 +12,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .chroma_setting import ChromaServer
+from ..chroma_setting import ChromaServer
+from ..errors import MirrorOwned, MirrorUnavailable
+from ..locks import FolderLock
+from ..schema import get_setting, set_setting
+from ..vectors import KINDS, Kind
 from .deadlines import Deadlines
-from .errors import MirrorOwned, MirrorUnavailable
-from .locks import FolderLock
-from .mirror_folder import collection_name
-from .mirror_state import HNSW, State
-from .schema import get_setting, set_setting
-from .vectors import KINDS, Kind
+from .folder import collection_name
+from .state import HNSW, State
 
 if TYPE_CHECKING:
-    from .palace import Palace
+    from ..palace import Palace
 
 CONNECT_SECONDS = 1.0
 ASK_SECONDS = 2.0

@@ -121,6 +121,21 @@ def database_of(datasette: Any, route: str) -> Any:
         return None
 
 
+async def named_query(datasette: Any, database: str, name: str) -> str | None:
+    """The SQL of a query that the configuration, or a plugin, gives a name; None where there is none.
+
+    Args:
+        datasette: the Datasette instance.
+        database: the name of the database.
+        name: the query's.
+    """
+    if IS_ONE:
+        query = await datasette.get_query(database, name)
+        return None if query is None else str(query.sql)
+    found = await datasette.get_canned_query(database, name, None)
+    return None if found is None else str(found.get("sql") or "")
+
+
 def hide_tables(datasette: Any, database: str, tables: Iterable[str]) -> None:
     """Let Datasette list tables of a database among its hidden ones, unless its configuration says otherwise.
 

@@ -1,4 +1,4 @@
-"""What runs beside a server: the keeper from its start on, and an orderly end.
+"""What stands around a server: the keeper from its start on, a lane for SQL that searches, and an orderly end.
 
 Datasette 1.0 tells plugins of its end by a hook, 0.65 does not: there the ASGI server's own message is overheard.
 """
@@ -9,15 +9,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from . import sql_lane
 from .registry import registry_of
 
 App = Callable[..., Awaitable[None]]
 
 
 def wrap(datasette: Any) -> Callable[[App], App]:
-    """The ASGI wrapper that starts the keeper with the server and closes the palaces at the end."""
+    """The ASGI wrapper: it starts the keeper with the server, holds back SQL, and closes the palaces at the end."""
 
     def wrapped(app: App) -> App:
+        app = sql_lane.wrap(datasette, app)
+
         async def served(scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] in ("lifespan", "http"):
                 registry_of(datasette).keeper.start()

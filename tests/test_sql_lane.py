@@ -1,0 +1,85 @@
+"""SQL that searches leaves one of Datasette's SQL threads free: pages are answered while searches hold the others."""
+
+import asyncio
+import threading
+import urllib.parse
+
+import pytest
+from datasette import hookimpl
+from datasette.plugins import pm
+from datasette.utils.sqlite import sqlite3
+
+from datasette_mempalace.compat import IS_ONE
+
+SEARCH = "select gate(), mempalace_search('token')"
+QUERY = f"/palace{'/-/query' if IS_ONE else ''}.json?" + urllib.parse.urlencode({"sql": SEARCH})
+WHERE = "/palace/drawers.json?" + urllib.parse.urlencode(
+    {"_where": "gate() and id in (select id from mempalace_search('token'))"}
+)
+
+
+@pytest.fixture
+def gate():
+    """An event that every statement with `gate()` waits for."""
+    opened = threading.Event()
+
+    class Gate:
+        __name__ = "gate"  # Datasette 0.65 asks for it
+
+        @hookimpl
+        def prepare_connection(self, conn):
+            conn.create_function("gate", 0, lambda: opened.wait(60))
+
+    plugin = Gate()
+    pm.register(plugin)
+    yield opened
+    opened.set()
+    pm.unregister(plugin)
+
+
+@pytest.fixture
+def datasette(make_datasette, palace_named):
+    """A Datasette with three SQL threads, a query and a view that search."""
+    path = palace_named("palace.db")
+    connection = sqlite3.connect(path)
+    connection.execute(f"create view found as {SEARCH} as hits")
+    connection.close()
+    queries = {"databases": {"palace": {"queries": {"by_name": {"sql": SEARCH}}}}}
+    limits = {"num_sql_threads": 3, "sql_time_limit_ms": 60_000}
+    return make_datasette(path, config=queries, settings=limits)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "address",
+    [QUERY, QUERY.replace("_search", "%5Fsearch"), WHERE, "/palace/by_name.json", "/palace/found.json"],
+)
+async def test_pages_are_answered_while_searches_wait(datasette, gate, address):
+    await datasette.invoke_startup()
+    searches = [asyncio.create_task(datasette.client.get(address)) for _ in range(6)]
+    await asyncio.sleep(0.1)
+    page = await asyncio.wait_for(datasette.client.get("/palace/drawers.json?_size=1"), 30)
+    assert page.status_code == 200
+    assert not any(search.done() for search in searches)
+    gate.set()
+    answers = await asyncio.gather(*searches)
+    assert [answer.status_code for answer in answers] == [200] * 6
+    assert all(answer.json()["rows"] for answer in answers)
+
+
+@pytest.mark.asyncio
+async def test_a_search_that_fails_gives_its_turn_back(datasette, gate):
+    gate.set()
+    broken = QUERY.replace("gate", "no_such_function")
+    for address in [broken] * 5 + [QUERY]:
+        answer = await asyncio.wait_for(datasette.client.get(address), 30)
+    assert answer.status_code == 200
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("threads", [0, 1])
+async def test_with_one_thread_or_none_nothing_is_held_back(make_datasette, palace_path, gate, threads):
+    gate.set()
+    datasette = make_datasette(palace_path, settings={"num_sql_threads": threads})
+    answers = await asyncio.gather(*(datasette.client.get(QUERY) for _ in range(3)))
+    assert [answer.status_code for answer in answers] == [200] * 3

@@ -565,3 +565,22 @@ def test_mine_says_what_it_kept_of_files_that_it_cannot_read_any_more(palace, no
     result = run("mine", palace, notes)
     assert "1 file could not be read this time: what was filed earlier was kept." in result.output
     assert len(drawers(palace)) == 2
+
+
+@pytest.mark.parametrize(("command", "argument"), [("search", "key"), ("similar", 1), ("duplicates", None)])
+def test_every_command_that_looks_is_narrowed_by_the_same_options(
+    palace, notes, monkeypatch, command, argument
+):
+    monkeypatch.chdir(notes)
+    done = run(
+        command, palace, *([] if argument is None else [argument]), "--json",
+        "--wing", "notes", "--room", "home", "--source-file", "home/keys.md",
+        "--since", "2020-01-01", "--before", "2020-02-01", "--filter", "added_by=anna",
+    )  # fmt: skip
+    answer = json.loads(done.stdout)
+    filters = answer["filters"]
+    assert (filters["wing"], filters["room"]) == (["notes"], ["home"])
+    assert filters["source_file"] == [str(notes / "home" / "keys.md")]
+    assert (filters["since"], filters["before"]) == ("2020-01-01", "2020-02-01")
+    assert filters["added_by__exact"] == ["anna"]
+    assert answer["in_scope"] == 0

@@ -221,18 +221,3 @@ def require(condition: bool, parameter: str, value: object, allowed: str) -> Non
     """Raise BadParameter unless a condition holds."""
     if not condition:
         raise BadParameter(parameter, value, allowed)
-
-
-def stored_sources(palace: Palace, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Sources by the names that they are stored under: as they are given, else as files seen from here."""
-    found = []
-    for name in given:
-        absolute = os.path.abspath(name)
-        with palace.reader() as connection:
-            row = connection.execute(
-                "select source_file from drawers where source_file in (:name, :absolute)"
-                " order by source_file <> :name limit 1",
-                {"name": name, "absolute": absolute},
-            ).fetchone()
-        found.append(row[0] if row else name)
-    return tuple(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,31 +9,14 @@ import click
 
 from . import common, showing
 from .common import PalaceCommand, config_option, palace_argument
-from .searching import as_json_text, column_filters
+from .scope import parameters_of, scope_options
 from .working import steps
-
-
-def _scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which drawers are looked at."""
-    for option in (
-        click.option(
-            "--filter",
-            "filters",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Only where a column is so, as in added_by=anna or filed_at__gte=2026-03. Repeatable.",
-        ),
-        click.option("--room", multiple=True, help="Only this room. Repeatable."),
-        click.option("--wing", multiple=True, help="Only this wing. Repeatable."),
-    ):
-        command = option(command)
-    return command
 
 
 @click.command(cls=PalaceCommand)
 @palace_argument
 @click.argument("drawer_id")
-@_scope_options
+@scope_options
 @click.option("--n-results", metavar="N", help="How many drawers.  [default: 10]")
 @click.option(
     "--max-distance", metavar="D", help="Only drawers within this cosine distance, 0 (no limit) to 2."
@@ -45,7 +27,6 @@ def _scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def similar(
     palace: Path,
     drawer_id: str,
-    filters: tuple[str, ...],
     nearest_first: bool,
     as_json: bool,
     config: Path | None,
@@ -62,15 +43,13 @@ def similar(
     from ..similar import parse_similar, run_similar
 
     with common.open_palace(palace, config) as opened:
-        given = {
-            **_lists(options),
-            **column_filters(filters),
+        given = parameters_of(opened, options) | {
             "drawer_id": drawer_id,
             "other_sources_first": not nearest_first,
         }
         answer = run_similar(opened, parse_similar(given, opened.settings, strict=True))
     if as_json:
-        click.echo(as_json_text(answer))
+        click.echo(showing.as_json(answer))
         return
     if answer["vector"] == "embedded":
         common.note("The drawer has no vector yet; one was made for this answer.")
@@ -86,7 +65,7 @@ def similar(
 
 @click.command(cls=PalaceCommand)
 @palace_argument
-@_scope_options
+@scope_options
 @click.option(
     "--threshold",
     metavar="S",
@@ -96,9 +75,7 @@ def similar(
 @click.option("--n-results", metavar="N", help="How many clusters.  [default: 20]")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @config_option
-def duplicates(
-    palace: Path, filters: tuple[str, ...], as_json: bool, config: Path | None, **options: Any
-) -> None:
+def duplicates(palace: Path, as_json: bool, config: Path | None, **options: Any) -> None:
     """Show clusters of drawers in PALACE that say the same. Nothing is changed.
 
     \b
@@ -110,13 +87,11 @@ def duplicates(
     from ..duplicates import parse_duplicates, run_duplicates
 
     with common.open_palace(palace, config) as opened:
-        request = parse_duplicates(
-            {**_lists(options), **column_filters(filters)}, opened.settings, strict=True
-        )
+        request = parse_duplicates(parameters_of(opened, options), opened.settings, strict=True)
         with steps() as bars:
             answer = run_duplicates(opened, request, pairs=None, progress=bars.of("Comparing"))
     if as_json:
-        click.echo(as_json_text(answer))
+        click.echo(showing.as_json(answer))
         return
     look = showing.Look.of_terminal()
     found = common.counted(answer["found"], "cluster")
@@ -133,11 +108,6 @@ def duplicates(
         common.note(f"The largest {len(answer['clusters'])} are shown; --n-results shows more.")
     shown = [showing.cluster(cluster, look) for cluster in answer["clusters"]]
     click.echo("\n\n".join(shown), nl=bool(shown))
-
-
-def _lists(options: dict[str, Any]) -> dict[str, Any]:
-    """Options as parameters: what can be given several times as a list."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
 
 
 COMMANDS = (similar, duplicates)

@@ -14,7 +14,7 @@ import click
 from ..errors import BadInput
 from . import common, working
 from .common import PalaceCommand, config_option, counted, note, palace_argument, wait_for_model
-from .searching import column_filters
+from .scope import parameters_of, scope_options
 
 if TYPE_CHECKING:
     from ..exporters.readable import Readable
@@ -42,23 +42,7 @@ Tell = Callable[[int, int], None]
     "--query", metavar="WORDS", help="Only the hits of this search, best first, and copies of them last."
 )
 @click.option("--n-results", metavar="N", help="How many of them.  [default: the setting max_n_results]")
-@click.option("--wing", multiple=True, help="Only this wing. Repeatable.")
-@click.option("--room", multiple=True, help="Only this room. Repeatable.")
-@click.option(
-    "--source-file",
-    multiple=True,
-    metavar="PATH",
-    help="Only this source: its stored path, or a mined file as seen from here. Repeatable.",
-)
-@click.option("--since", metavar="DATE", help="Only filed on or after this date.")
-@click.option("--before", metavar="DATE", help="Only filed before this date.")
-@click.option(
-    "--filter",
-    "filters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Only where a column is so, as in added_by=anna or filed_at__gte=2026-03. Repeatable.",
-)
+@scope_options
 @click.option("--force", is_flag=True, help="Replace OUTPUT where it is there already.")
 @config_option
 def export(
@@ -68,8 +52,6 @@ def export(
     vectors: bool,
     query: str | None,
     n_results: str | None,
-    source_file: tuple[str, ...],
-    filters: tuple[str, ...],
     force: bool,
     config: Path | None,
     **options: Any,
@@ -94,14 +76,9 @@ def export(
         n_results is None or query is not None, "n_results", n_results, "it goes with a search: add --query"
     )
     with common.open_palace(palace, config) as opened, working.steps() as bars:
-        parameters = {
-            name: list(value) if isinstance(value, tuple) else value for name, value in options.items()
-        }
-        parameters |= {
+        parameters = parameters_of(opened, options) | {
             "q": query,
             "n_results": n_results or opened.settings.max_n_results,
-            "source_file": list(common.stored_sources(opened, source_file)),
-            **column_filters(filters),
         }
         selection = _selection(opened, parameters)
         from ..exporters.selection import viewed

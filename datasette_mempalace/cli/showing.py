@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -16,6 +17,8 @@ from .common import counted, harmless
 
 MARK_START, MARK_END = "\x01", "\x02"
 _MARKS = re.compile("([\x01\x02])")
+# JSON escapes C0 itself; DEL, C1 and the marks that reorder text would still reach the terminal.
+_OBEYED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 INDENT = 4
 BAR = 10
 NO_WING, NO_ROOM = "(no wing)", "(no room)"
@@ -37,6 +40,12 @@ class Look:
     def style(self, text: str, **styles: Any) -> str:
         """The text, styled where that is possible."""
         return click.style(text, **styles) if self.styled else text
+
+
+def as_json(answer: dict[str, Any]) -> str:
+    """The answer, with nothing in it that a terminal would obey."""
+    text = json.dumps(answer, indent=2, ensure_ascii=False)
+    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def page(answer: dict[str, Any], look: Look) -> str:

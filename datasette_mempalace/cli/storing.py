@@ -12,6 +12,7 @@ from ..errors import BadInput, BadParameter
 from ..importers.reading import MAX_BYTES
 from . import common, working
 from .common import PalaceCommand, config_option, counted, note, palace_argument
+from .scope import stored_sources
 
 if TYPE_CHECKING:
     from ..importers.files import Mined
@@ -189,14 +190,14 @@ def _scope(
     from ..scope import Scope
 
     if not drawer_ids:
-        return Scope(wings, rooms, common.stored_sources(palace, sources)), []
+        return Scope(wings, rooms, tuple(stored_sources(palace, sources))), []
     with palace.reader() as connection:
         rows = connection.execute(
             "select drawer_id, id from drawers where drawer_id in (select value from json_each(?))",
             [json.dumps(drawer_ids)],
         ).fetchall()
     known = dict(rows)
-    scope = Scope(wings, rooms, common.stored_sources(palace, sources), ids=tuple(known.values()))
+    scope = Scope(wings, rooms, tuple(stored_sources(palace, sources)), ids=tuple(known.values()))
     return scope, [drawer_id for drawer_id in dict.fromkeys(drawer_ids) if drawer_id not in known]
 
 

@@ -42,6 +42,7 @@ TEST = [
     "pytest-asyncio>=0.24",
     # The wheel test builds without an isolated environment, so that it needs no network.
     "setuptools>=68",
+    "trustme>=1.1",
     "wheel>=0.42",
 ]
 

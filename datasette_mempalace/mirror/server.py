@@ -234,10 +234,21 @@ class MirrorServer:
 def _in_time(
     deadlines: Deadlines, seconds: float, function: Callable[..., Any], args: Any, kwargs: Any
 ) -> Any:
-    """A request's answer; TimeoutError when there is none in time, whichever clock finds that out."""
+    """A request's answer.
+
+    Raises:
+        TimeoutError: when there is none in time, whichever clock finds that out.
+        RuntimeError: when it is refused by something else than Chroma, whose client would tell the body alone.
+    """
     import httpx
 
     try:
         return deadlines.run(seconds + SPARE_SECONDS, function, *args, **kwargs)
     except httpx.TimeoutException:
         raise TimeoutError(f"it did not answer within {seconds:g} seconds") from None
+    except Exception as error:
+        refusal = error.__context__
+        if type(error) is not Exception or not isinstance(refusal, httpx.HTTPStatusError):
+            raise
+        said = f"{refusal.response.status_code} {refusal.response.reason_phrase}"
+        raise RuntimeError(f"it answered {said} {str(error)[:200]}".rstrip()) from error

@@ -132,9 +132,13 @@ def find_words(text: str, words: QueryWords) -> list[tuple[int, int, str]]:
     return apart
 
 
-@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """A word folded and stemmed as FTS5's porter does it: only words of 3 to 64 bytes are stemmed."""
+    # A text may have "words" of many thousand letters, which nobody needs to remember.
+    return _remembered_stem(word) if len(word) <= 256 else _stem(word)
+
+
+def _stem(word: str) -> str:
     folded = fold(word)
     if not 3 <= len(folded.encode("utf-8", "replace")) <= 64:
         return folded
@@ -145,6 +149,9 @@ def stem(word: str) -> str:
         _PORTER.stemmer = snowballstemmer.stemmer("porter")
     stemmed: str = _PORTER.stemmer.stemWord(folded)
     return stemmed
+
+
+_remembered_stem = lru_cache(maxsize=65_536)(_stem)
 
 
 def fold(word: str) -> str:

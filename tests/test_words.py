@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from datasette_mempalace.schema import TOKENIZE
 from datasette_mempalace.stop_words import LANGUAGES, stop_words
 from datasette_mempalace.words import (
+    _remembered_stem,
     find_words,
     fold,
     match_all,
@@ -131,10 +132,10 @@ def test_mempalace_words_are_two_characters_or_more():
 def test_threads_stem_alike():
     """The library's stemmer keeps its word on itself: shared by threads it answers nonsense, and caches it."""
     words = [f"{beginning}{ending}" for beginning in ("form", "collect", "maintain", "relat", "argu") for ending in ("al", "or", "ers", "ions", "ments", "ingly", "ability")] * 20  # fmt: skip
-    stem.cache_clear()
+    _remembered_stem.cache_clear()
     expected = {word: stem(word) for word in words}
     for _ in range(5):
-        stem.cache_clear()
+        _remembered_stem.cache_clear()
         with ThreadPoolExecutor(8) as pool:
             assert all(
                 dict(zip(words, found, strict=True)) == expected

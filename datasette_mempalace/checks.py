@@ -18,7 +18,7 @@ from .change_log import horizon, last_change, last_gap
 from .errors import MempalaceError, MirrorUnavailable
 from .palace import Palace
 from .pitfalls import permission_pitfalls
-from .schema import missing_triggers
+from .schema_repair import missing
 from .search_table import why_off
 from .vectors import KINDS, Kind, embedded_hash, stored_dimension
 
@@ -100,11 +100,19 @@ def full_text_rows(connection: Any, table: str) -> Finding:
 
 def triggers(connection: Any) -> Finding:
     """Whether the triggers are there that keep everything else in step."""
-    missing = missing_triggers(connection)
-    if not missing:
+    gone = missing(connection, "trigger")
+    if not gone:
         return Finding("triggers", True, "all are there")
-    says = f"missing: {', '.join(missing)}; a tool has taken them away, as sqlite-utils transform does"
+    says = f"missing: {', '.join(gone)}; a tool has taken them away, as sqlite-utils transform does"
     return Finding("triggers", False, says, FIX)
+
+
+def indexes(connection: Any) -> Finding:
+    """Whether the indexes are there without which everything is right, but slow."""
+    gone = missing(connection, "index")
+    if not gone:
+        return Finding("indexes", True, "all are there")
+    return Finding("indexes", False, f"missing: {', '.join(gone)}; what they are for is slow", FIX)
 
 
 def change_log(connection: Any, position: int) -> Finding:

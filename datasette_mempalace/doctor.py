@@ -16,7 +16,7 @@ from .checks import Finding
 from .errors import MempalaceError
 from .mirror.state import read_position
 from .palace import Palace
-from .schema import missing_triggers, restore_triggers
+from .schema_repair import missing, restore
 from .status import palace_status
 from .vectors import KINDS, Kind, embed_pending, remove_orphans
 
@@ -78,6 +78,7 @@ def _read(connection: Any, status: Mapping[str, Any], most: int | None) -> list[
     looked_at = "" if most is None else f" of up to {most:,} of each kind, chosen by chance"
     return [
         checks.triggers(connection),
+        checks.indexes(connection),
         checks.change_log(connection, read_position(connection)),
         checks.vectors_missing(status["pending_vectors"]),
         checks.vectors_unusable(bad, looked_at),
@@ -122,6 +123,7 @@ def mend(palace: Palace, done: list[str] | None = None) -> list[str]:
     """
     done = [] if done is None else done
     _mend_triggers_and_log(palace, done)
+    _mend_indexes(palace, done)
     for table in (f"{kind}s" for kind in KINDS):
         if not checks.full_text(palace, table).ok:
             with palace.writer() as connection:
@@ -142,16 +144,25 @@ def mend(palace: Palace, done: list[str] | None = None) -> list[str]:
 def _mend_triggers_and_log(palace: Palace, done: list[str]) -> None:
     """Bring missing triggers back. What was not logged meanwhile is not known: whoever follows the log starts over."""
     with palace.reader() as connection:
-        missing = missing_triggers(connection)
+        gone = missing(connection, "trigger")
         broken = last_gap(connection) is not None or read_position(connection) > last_change(connection)
-    if missing:
+    if gone:
         with palace.writer() as connection:
-            restore_triggers(connection)
-        done.append(f"{len(missing):,} trigger{'s were' if len(missing) != 1 else ' was'} made again.")
-    if missing or broken:
+            restore(connection, "trigger")
+        done.append(f"{len(gone):,} trigger{'s were' if len(gone) != 1 else ' was'} made again.")
+    if gone or broken:
         with palace.writer() as connection:
             start_anew(connection)
         done.append("The change log was begun anew.")
+
+
+def _mend_indexes(palace: Palace, done: list[str]) -> None:
+    with palace.reader() as connection:
+        gone = missing(connection, "index")
+    if gone:
+        with palace.writer() as connection:
+            restore(connection, "index")
+        done.append(f"{len(gone):,} {'indexes were' if len(gone) != 1 else 'index was'} made again.")
 
 
 def _remove_bad_vectors(palace: Palace, kind: Kind) -> int:

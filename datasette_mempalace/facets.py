@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
+from .moments import day_of
 from .pool import Pool, Search, count_in_scope, unite
 from .scope import DIMENSIONS
 from .timeline import as_json, make_timeline
@@ -40,7 +41,7 @@ def count_days(search: Search, pool: Pool) -> dict[str, Any]:
     moments = [candidate.row[scope.date_column] for candidate in pool.candidates]
     given = [moment for moment in moments if moment is not None]
     days = search.connection.execute(
-        "select date(value), count(*) from json_each(?) group by 1", [json.dumps(given)]
+        f"select {day_of('value')}, count(*) from json_each(?) group by 1", [json.dumps(given)]
     )
     timeline = make_timeline(dict(days), len(moments) - len(given), scope.since, scope.before)
     return as_json(timeline, scope.date_column)

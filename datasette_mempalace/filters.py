@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from .moments import day_of
+
 COLUMNS = (
     "id", "drawer_id", "wing", "room", "text", "source_file", "chunk_index", "parent_drawer_id", "hall", "added_by",
     "filed_at", "authored_at", "content_date",
@@ -32,7 +34,7 @@ OPERATORS = {
     "glob": "{column} glob {value}",
     "in": "{column} in (select value from json_each({json}))",
     "notin": "{column} not in (select value from json_each({json}))",
-    "date": "date({column}) = {value}",
+    "date": f"{day_of('{column}')} = {{value}}",
     "isnull": "{column} is null",
     "notnull": "{column} is not null",
     "isblank": "({column} is null or {column} = '')",

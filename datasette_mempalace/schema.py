@@ -12,6 +12,7 @@ import sqlite_utils
 from sqlite_utils import Migrations
 
 from .errors import PalaceTooNew
+from .moments import moment_of
 
 MIGRATIONS = "datasette_mempalace"
 TOKENIZE = "porter unicode61 remove_diacritics 2"
@@ -30,14 +31,6 @@ INNER_TABLES = (
     "drawer_vectors", "closet_vectors", "spare_vectors", "drawer_changes", "mempalace_settings", "_sqlite_migrations",
     "sqlite_sequence",
 )  # fmt: skip
-
-# Three by sqlite-utils for the full-text index of each table, the rest made below.
-FULL_TEXT_TRIGGERS = ("ai", "ad", "au")
-TRIGGERS = frozenset(
-    f"{kind}s_{name}"
-    for kind in ("drawer", "closet")
-    for name in (*FULL_TEXT_TRIGGERS, "log_replace", "log_insert", "log_update", "log_delete")
-) | {f"{kind}_vectors_log_{name}" for kind in ("drawer", "closet") for name in ("insert", "update", "delete")}
 
 migrations = Migrations(MIGRATIONS)
 
@@ -147,14 +140,18 @@ def m006_filed_beside(db: Any) -> None:
         name = f"idx_drawers_{'_'.join(columns)}"
         db.execute(f"drop index if exists {name}")
         db["drawers"].create_index([*columns, "filed_at"], index_name=name)
-    for name in ("filed", "authored_at", "content_date"):
-        db.execute(f"drop index if exists idx_drawers_{name}_moment")
+    db.execute("drop index if exists idx_drawers_filed_moment")
+
+
+@migrations()
+def m007_moments(db: Any) -> None:
+    """Windows of dates from an index each that takes any text for a date, and holds all that pages count by."""
     for column in ("filed_at", "authored_at", "content_date"):
+        db.execute(f"drop index if exists {moment_index(column)}")
+        moment = moment_of(column)
         # Most drawers have no other date than the one they were filed at.
-        partial = "" if column == "filed_at" else f" where datetime({column}) is not null"
-        db.execute(
-            f"create index {moment_index(column)} on drawers(datetime({column}), {', '.join(PLACES)}){partial}"
-        )
+        partial = "" if column == "filed_at" else f" where {moment} is not null"
+        db.execute(f"create index {moment_index(column)} on drawers({moment}, {', '.join(PLACES)}){partial}")
 
 
 def moment_index(date_column: str) -> str:
@@ -228,29 +225,6 @@ def attach_terms(connection: Any) -> None:
     )
     if query_only:
         connection.execute("pragma query_only = on")
-
-
-def missing_triggers(connection: Any) -> list[str]:
-    """The triggers that a palace should have and has not, by name."""
-    found = {row[0] for row in connection.execute("select name from sqlite_master where type = 'trigger'")}
-    return sorted(TRIGGERS - found)
-
-
-def restore_triggers(connection: Any) -> None:
-    """Make the triggers again that are missing, and full-text indexes with them.
-
-    Args:
-        connection: an open connection in a transaction.
-    """
-    missing = set(missing_triggers(connection))
-    db = sqlite_utils.Database(connection, recursive_triggers=True)
-    for kind in ("drawer", "closet"):
-        if missing & {f"{kind}s_{name}" for name in FULL_TEXT_TRIGGERS}:
-            db.table(f"{kind}s").disable_fts()
-            db.table(f"{kind}s").enable_fts(["text"], create_triggers=True, tokenize=TOKENIZE)
-        for statement in _triggers(kind):
-            if statement.split()[2] in missing:
-                connection.execute(statement)
 
 
 def get_setting(connection: Any, key: str) -> str | None:

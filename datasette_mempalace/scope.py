@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .filters import Filter
+from .moments import moment_of
 
 DATE_COLUMNS = ("filed_at", "authored_at", "content_date")
 DIMENSIONS = {"wing": "wings", "room": "rooms", "source_file": "source_files"}
@@ -63,7 +64,7 @@ class Scope:
             self._where_values(column, getattr(self, attribute), conditions, parameters)
         for bound, operator in (("since", ">="), ("before", "<")):
             if getattr(self, bound) is not None:
-                conditions.append(f"datetime({self.date_column}) {operator} :scope_{bound}")
+                conditions.append(f"{moment_of(self.date_column)} {operator} :scope_{bound}")
                 parameters[f"scope_{bound}"] = getattr(self, bound)
         if self.ids is not None:
             conditions.append("id in (select value from json_each(:scope_ids))")

@@ -15,7 +15,6 @@ from datasette_mempalace import cli as commands
 from datasette_mempalace.config import Settings
 from datasette_mempalace.doctor import attempt, examine, is_well, look_over, mend
 from datasette_mempalace.palace import Palace
-from datasette_mempalace.schema import TRIGGERS
 
 commands.register(datasette_cli)
 
@@ -122,17 +121,34 @@ def test_vectors_of_another_model_are_found(palace):
 @pytest.mark.parametrize("trigger", ["drawers_ai", "closets_log_replace", "drawer_vectors_log_delete"])
 def test_missing_triggers_are_named_and_made_again(palace, trigger):
     damage(palace, f"drop trigger {trigger}")
-    assert trigger in finding(palace, "triggers").says
-    with palace.reader() as connection:
-        made = {row[0] for row in connection.execute("select name from sqlite_master where type = 'trigger'")}
-    assert made == TRIGGERS - {trigger}
+    assert finding(palace, "triggers").says.startswith(f"missing: {trigger};")
     mend(palace)
     assert ill(palace) == []
 
 
+@pytest.mark.parametrize(
+    "index", ["idx_drawers_drawer_id", "idx_drawers_places", "idx_drawers_filed_at_moment"]
+)
+def test_missing_indexes_are_named_and_made_again(palace, index):
+    damage(palace, f"drop index {index}")
+    assert finding(palace, "indexes").says == f"missing: {index}; what they are for is slow"
+    assert mend(palace) == ["1 index was made again."]
+    assert ill(palace) == []
+
+
+def test_an_index_that_cannot_be_made_is_told(palace):
+    damage(palace, "drop index idx_drawers_drawer_id")
+    damage(palace, "insert into drawers(drawer_id, text) values ('twice', 'one'), ('twice', 'two')")
+    done, problem = attempt(palace)
+    assert done == []
+    assert problem == (
+        "The index idx_drawers_drawer_id cannot be made again: UNIQUE constraint failed: drawers.drawer_id."
+    )
+
+
 def test_what_happened_while_triggers_were_missing_is_put_right(palace):
     sql = [row[0] for row in all_rows(palace, "select sql from sqlite_master where type = 'trigger'")]
-    for trigger in TRIGGERS:
+    for (trigger,) in all_rows(palace, "select name from sqlite_master where type = 'trigger'"):
         damage(palace, f"drop trigger {trigger}")
     damage(palace, "update drawers set text = 'a green heron' where id = 1")
     damage(palace, "delete from drawers where id = 2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..moments import day_of
 from ..palace import Palace
 from ..scope import Scope
 from ..timeline import as_json, make_timeline
@@ -20,7 +21,7 @@ def read_timeline(part: Part) -> dict[str, Any]:
     scope = part.scope
     column = scope.date_column
     rows = part.connection.execute(
-        f"select date(moment), sum(number), moment is null from (select {column} as moment, count(*) as number"
+        f"select {day_of('moment')}, sum(number), moment is null from (select {column} as moment, count(*) as number"
         f" from {part.table} where {part.where} group by {column}) group by 1, 3",
         part.parameters,
     ).fetchall()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..moments import moment_of
 from ..snippets import snippet
 from ..text import source_name
 from .reading import Part, by_moment
@@ -28,7 +29,8 @@ def latest_sources(part: Part, drawers: int) -> list[dict[str, Any]]:
     table = by_moment(part) if drawers > SORTED else part.table
     rows = part.connection.execute(
         "select id, cast(nullif(source_file, '') as text), cast(filed_at as text), cast(wing as text),"
-        f" cast(room as text) from {table} where {part.where} order by datetime(filed_at) desc, id desc limit :rows",
+        f" cast(room as text) from {table} where {part.where}"
+        f" order by {moment_of('filed_at')} desc, id desc limit :rows",
         {**part.parameters, "rows": ROWS},
     )
     found: dict[Any, dict[str, Any]] = {}

@@ -347,9 +347,6 @@ def _date(name: str, value: Any) -> str | None:
     """A date as text; a number that counts seconds or milliseconds since 1970 becomes one, any other stays as it is."""
     number = value
     if isinstance(value, str):
-        # SQLite takes these for the present moment, which no index can hold.
-        if value.lower() in ("now", "subsec", "subsecond"):
-            raise _Unusable(f"{name}: {value!r} is no date that stays the same; write it out")
         if not _CLOCK.fullmatch(value):
             return value or None
         number = float(value)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..explore.source import PART
 from ..explore.values import LISTS
+from ..moments import day_of
 from ..scope import Scope
 from ..timeline import LAST
 
@@ -79,7 +80,7 @@ def of_timeline(scope: Scope, unit: str) -> Statement:
     return _statement(
         scope,
         select=[f"{bucket} as since", "count(*) as count"],
-        condition=f"date({column}) between '0001-01-01' and '{LAST}'",
+        condition=f"{day_of(column)} between '0001-01-01' and '{LAST}'",
         rest="group by\n  since\norder by\n  since",
     )
 

@@ -13,7 +13,7 @@ from .schema import applied_migrations, get_setting
 from .vectors import count_pending, stored_dimension
 
 _COUNTS = """
-    select count(*) as drawers, count(distinct wing) as wings, count(distinct source_file) as sources,
+    select count(*) as drawers, count(distinct wing) as wings, count(distinct nullif(source_file, '')) as sources,
     (select count(*) from (select distinct wing, room from drawers where room is not null)) as rooms,
     (select count(*) from closets) as closets, (select count(*) from drawer_vectors) as vectors,
     cast(min(filed_at) as text) as first_filed, cast(max(filed_at) as text) as last_filed

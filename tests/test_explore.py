@@ -115,6 +115,20 @@ async def test_numbers_of_the_page_are_those_of_its_json(served):
         part = await get_json(served, path)
         assert part["drawers"] == wing["count"]
         assert part["room_count"] == wing["room_count"]
+        assert wing["without_room"] == sum(room["count"] for room in wing["rooms"] if room["room"] is None)
+
+
+async def test_overview_status_and_lists_count_what_has_a_name_alike(odd):
+    found = await get_json(odd, f"{PALACE}/overview.json")
+    counted = await get_json(odd, f"{PALACE}/status.json")
+    page = await get(odd, PALACE)
+    for what in ("wing", "room", "source"):
+        assert found[f"{what}_count"] == counted[f"{what}s"]
+        said = f"{counted[f'{what}s']} {what}s"
+        assert said in page.text
+        assert said in (await get(odd, f"{PALACE}/{what}s")).text
+    assert found["without_wing"] == 1
+    assert found["wing_count"] == len(found["wings"]) - 1
 
 
 async def test_pictures_have_names_for_every_link_and_their_numbers_as_a_table(served):
@@ -239,10 +253,12 @@ async def test_a_list_holds_every_drawer_once_on_page_json_and_csv(odd, what):
 async def test_a_list_is_read_page_by_page_within_its_part(served):
     seen, path = [], f"{PALACE}/rooms.json?n_results=1&wing=acme-app"
     while path:
-        found = await get_json(served, path)
-        seen += [row["room"] for row in found["rows"]]
-        path = found["next_url"] and found["next_url"].removeprefix("http://localhost") + "&n_results=1"
-    assert seen == ["auth", "database", "deploy"]
+        response = await served.client.get(path.removeprefix("http://localhost"))
+        found = response.json()
+        seen.append([row["room"] for row in found["rows"]])
+        path = found["next_url"]
+        assert response.headers.get("link") == (f'<{path}>; rel="next"' if path else None)
+    assert seen == [["auth"], ["database"], ["deploy"]]
 
 
 async def test_a_list_of_nothing_and_a_wrong_page(served):

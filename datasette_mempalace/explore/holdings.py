@@ -24,8 +24,8 @@ def holdings(palace: Palace, scope: Scope) -> dict[str, Any]:
         palace: the palace.
         scope: the part of it to look at.
     Returns:
-        drawers, closets, and how many wings, rooms (of a wing each) and sources there are; `wings`, largest first,
-        each with its rooms; `largest_sources`, `halls` and `authors`; `timeline`; `latest`, the sources filed last;
+        drawers, closets, and how many wings, rooms (of a wing each) and sources there are; `without_wing`, the drawers
+        that lie in none; `wings`, largest first, each with its rooms, "none" among them; `largest_sources`, `halls` and `authors`; `timeline`; `latest`, the sources filed last;
         `topics` worth asking about, and `source_topics` of the largest sources. Nobody may change it.
     """
     return kept(palace, "holdings", scope, _read)
@@ -38,15 +38,16 @@ def count_drawers(palace: Palace) -> int:
 
 
 def _read(part: Part) -> dict[str, Any]:
-    wings, rooms = _wings(part)
+    wings = _wings(part)
     drawers = sum(wing["count"] for wing in wings)
     sources, source_count = largest(part, "source_file", 5 * LARGEST)
     topics = source_topics(part, [source["value"] for source in sources])
     return {
         "drawers": drawers,
-        "wing_count": len(wings),
-        "room_count": rooms,
+        "wing_count": sum(wing["wing"] is not None for wing in wings),
+        "room_count": sum(wing["room_count"] for wing in wings),
         "source_count": source_count,
+        "without_wing": sum(wing["count"] for wing in wings if wing["wing"] is None),
         "first_filed": _filed(part, "min"),
         "last_filed": _filed(part, "max"),
         "closet_count": _count_closets(part),
@@ -66,19 +67,24 @@ def _filed(part: Part, end: str) -> str | None:
     return part.rows(f"cast({end}(filed_at) as text)")[0][0]  # type: ignore[no-any-return]
 
 
-def _wings(part: Part) -> tuple[list[dict[str, Any]], int]:
+def _wings(part: Part) -> list[dict[str, Any]]:
     rows = part.rows(
         "cast(wing as text), cast(room as text), count(*)",
         "group by wing, room order by count(*) desc, room",
     )
     wings: dict[str | None, dict[str, Any]] = {}
     for wing, room, number in rows:
-        entry = wings.setdefault(wing, {"wing": wing, "count": 0, "room_count": 0, "rooms": []})
+        entry = wings.setdefault(
+            wing, {"wing": wing, "count": 0, "room_count": 0, "without_room": 0, "rooms": []}
+        )
         entry["count"] += number
-        entry["room_count"] += 1
+        if room is None:
+            entry["without_room"] = number
+        else:
+            entry["room_count"] += 1
         if len(entry["rooms"]) < MOST_ROOMS:
             entry["rooms"].append({"room": room, "count": number})
-    return sorted(wings.values(), key=lambda entry: (-entry["count"], entry["wing"] or "")), len(rows)
+    return sorted(wings.values(), key=lambda entry: (-entry["count"], entry["wing"] or ""))
 
 
 def _count_closets(part: Part) -> int | None:

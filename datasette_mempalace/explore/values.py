@@ -49,7 +49,7 @@ def list_values(palace: Palace, what: str, scope: Scope, limit: int, offset: int
         limit: how many.
         offset: how many were shown before.
     Returns:
-        `total`, `drawers` in all, the `greatest` count, and `rows`, largest first: the columns, `count`, `first_filed` and
+        `total`, how many of them are `named`, `drawers` in all, the `greatest` count, and `rows`, largest first: the columns, `count`, `first_filed` and
         `last_filed`. Drawers without a value are one entry, null.
     """
 
@@ -58,12 +58,13 @@ def list_values(palace: Palace, what: str, scope: Scope, limit: int, offset: int
             _page(part, LISTS[what]), {**part.parameters, "limit": limit, "offset": offset}
         ).fetchall()
         names = (*LISTS[what], "count", "first_filed", "last_filed")
-        total, drawers, greatest = rows[0][:3]
+        total, named, drawers, greatest = rows[0][:4]
         return {
             "total": total,
+            "named": named,
             "drawers": drawers,
             "greatest": greatest,
-            "rows": [dict(zip(names, row[4:], strict=True)) for row in rows if row[3]],
+            "rows": [dict(zip(names, row[5:], strict=True)) for row in rows if row[4]],
         }
 
     return kept(palace, f"{what} {limit} {offset}", scope, read)
@@ -82,7 +83,7 @@ def _page(part: Part, columns: tuple[str, ...]) -> str:
     texts = ", ".join(f"cast(page.{column} as text)" for column in columns)
     return f"""
         with entries as materialized (select {grouped} from {part.table} where {part.where} group by {names}),
-        totals as (select count(*), coalesce(sum(number), 0), coalesce(max(number), 0) from entries),
+        totals as (select count(*), count({columns[-1]}), coalesce(sum(number), 0), coalesce(max(number), 0) from entries),
         page as (select true as present, * from entries order by number desc, {names} limit :limit offset :offset)
         select totals.*, present, {texts}, number, cast({first} as text), cast({last} as text)
         from totals left join page on true order by number desc, {names}

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from datasette import Response
 from datasette.utils import tilde_decode
 
 from ..around import Around, read_around
@@ -21,7 +20,8 @@ from ..request import SearchRequest, parse_request, read_choice, request_paramet
 from ..scope import Scope
 from ..similar import SimilarRequest, find_drawer, run_similar
 from ..time_limit import limited_reader
-from .access import cors_headers, palace_of, parameters_of, reading_only
+from .access import parameters_of
+from .data import data_of_palace
 from .drawer_text import REACHES, drawer_view, metadata_of, reach_of
 from .frame import page_of_palace, sheet_url
 from .links import Links, Pair
@@ -157,23 +157,14 @@ async def drawer_page(datasette: Any, request: Any, palace: Palace, context: dic
         ("as", "similar"),
     )
 )
-@reading_only
-async def drawer_json(request: Any, datasette: Any) -> Any:
+@data_of_palace
+async def drawer_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
     """The page as JSON."""
-    headers = cors_headers(datasette)
-    try:
-        database, palace = await palace_of(datasette, request)
-        asked = parse_look(
-            tilde_decode(request.url_vars["drawer_id"]), parameters_of(request), palace.settings
-        )
-        hidden = await hidden_parts(datasette, request.actor, database)
-        found = await run(datasette, look_at, palace, asked, hidden)
-    except MempalaceError as error:
-        return Response.json(error.as_json(), status=error.status, headers=headers)
+    asked = parse_look(tilde_decode(request.url_vars["drawer_id"]), parameters_of(request), palace.settings)
+    hidden = await hidden_parts(datasette, request.actor, database)
+    found = await run(datasette, look_at, palace, asked, hidden)
     links = DrawerLinks(datasette, database, palace, asked)
-    return Response.json(
-        as_json(found, lambda row: datasette.absolute_url(request, links.to_drawer(row))), headers=headers
-    )
+    return as_json(found, lambda row: datasette.absolute_url(request, links.to_drawer(row)))
 
 
 async def view_of_row(
@@ -242,7 +233,6 @@ def as_json(found: Found, url_of: Any) -> dict[str, Any]:
         return told(kept) | {"overlap": neighbour.shared}
 
     return {
-        "ok": True,
         "drawer": told({**row, "metadata": metadata_of(row["metadata"])}),
         "place": around.place,
         "total": around.total,

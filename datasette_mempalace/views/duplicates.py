@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from datasette import Response
-
 from ..config import Settings
 from ..duplicates import (
     MIN_CHARACTERS,
@@ -15,12 +13,12 @@ from ..duplicates import (
     parse_duplicates,
     run_duplicates,
 )
-from ..errors import MempalaceError
 from ..palace import Palace
 from ..registry import run
 from ..request import request_parameters
 from . import present
-from .access import cors_headers, palace_of, parameters_of, reading_only
+from .access import parameters_of
+from .data import NEXT, data_of_palace
 from .frame import page_of_palace, sheet_url
 from .links import Links, Pair
 from .operation import Operation, described
@@ -65,19 +63,14 @@ async def duplicates_page(datasette: Any, request: Any, palace: Palace, context:
         "Clusters of drawers that say the same.",
         "Duplicates",
         (*(_DESCRIBED_AS.get(name, name) for name in PARAMETERS), FILTERS),
-        headers={"Link": "The next drawers (next)."},
+        headers=NEXT,
     )
 )
-@reading_only
-async def duplicates_json(request: Any, datasette: Any) -> Any:
+@data_of_palace
+async def duplicates_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
     """The page as JSON."""
-    headers = cors_headers(datasette)
-    try:
-        database, palace = await palace_of(datasette, request)
-        asked = parse_duplicates(parameters_of(request), palace.settings)
-        answer = await run(datasette, run_duplicates, palace, asked)
-    except MempalaceError as error:
-        return Response.json(error.as_json(), status=error.status, headers=headers)
+    asked = parse_duplicates(parameters_of(request), palace.settings)
+    answer = await run(datasette, run_duplicates, palace, asked)
     links = Links(datasette, database, pairs_of(asked, palace.settings), DUPLICATES + ".json")
     for cluster in answer["clusters"]:
         for member in cluster["members"]:
@@ -85,8 +78,7 @@ async def duplicates_json(request: Any, datasette: Any) -> Any:
     answer["next_url"] = None
     if answer["next"]:
         answer["next_url"] = str(datasette.absolute_url(request, links.here(next=answer["next"])))
-        headers["Link"] = f'<{answer["next_url"]}>; rel="next"'
-    return Response.json(answer, headers=headers)
+    return answer
 
 
 def pairs_of(asked: DuplicatesRequest, settings: Settings) -> list[Pair]:

@@ -37,6 +37,7 @@ EXPLORED: dict[str, Schema] = {
         wing_count=COUNT,
         room_count=COUNT,
         source_count=COUNT,
+        without_wing=COUNT,
         closet_count=NULLABLE_COUNT,
         first_filed=NULLABLE_TEXT,
         last_filed=NULLABLE_TEXT,
@@ -46,6 +47,7 @@ EXPLORED: dict[str, Schema] = {
                 wing=NULLABLE_TEXT,
                 count=COUNT,
                 room_count=COUNT,
+                without_room=COUNT,
                 url=URL,
                 rooms=items(record("A room of it.", room=NULLABLE_TEXT, count=COUNT, url=URL)),
             )

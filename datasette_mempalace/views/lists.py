@@ -19,7 +19,7 @@ from ..text import source_name
 from . import present
 from .access import cors_headers, palace_of, parameters_of, reading_only
 from .api import attachment, data_links
-from .data import data_of_palace
+from .data import NEXT, data_of_palace
 from .frame import page_of_palace
 from .links import Links
 from .operation import Operation, described
@@ -45,7 +45,7 @@ async def list_page(datasette: Any, request: Any, palace: Palace, context: dict[
         "template": "mempalace_list.html",
         "what": what,
         "noun": NOUNS[what],
-        "total": found["total"],
+        "named": found["named"],
         "drawers": found["drawers"],
         "rows": [_list_row(what, row, found["greatest"], links) for row in found["rows"]],
         "chips": present.chips(filters, links),
@@ -61,24 +61,28 @@ async def list_page(datasette: Any, request: Any, palace: Palace, context: dict[
 
 @described(
     Operation(
-        "A whole list of wings, rooms, sources, halls or authors.", "List", (*SCOPE, "n_results", "next")
+        "A whole list of wings, rooms, sources, halls or authors.",
+        "List",
+        (*SCOPE, "n_results", "next"),
+        headers=NEXT,
     )
 )
 @data_of_palace
 async def list_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
     """A list as JSON, a page of at most `n_results` at a time."""
-    found, asked, _, offset = await _list(datasette, request, palace)
+    found, asked, limit, offset = await _list(datasette, request, palace)
     what = request.url_vars["what"]
     links = data_links(datasette, request, database, asked, palace, "")
     shown = offset + len(found["rows"])
     more = shown < found["total"]
+    going_on = {"next": str(shown)} | ({"n_results": str(limit)} if limit != PER_PAGE else {})
     return {
         "filters": scope_as_json(asked.scope),
         "total": found["total"],
         "drawers": found["drawers"],
         "rows": [{**row, "url": _url_of(what, row, links)} for row in found["rows"]],
         "next": shown if more else None,
-        "next_url": links.beside(what, ".json", next=str(shown)) if more else None,
+        "next_url": links.beside(what, ".json", **going_on) if more else None,
     }
 
 

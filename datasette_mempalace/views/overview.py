@@ -7,7 +7,7 @@ from typing import Any
 from ..scope import Scope
 from . import present
 from .links import Links
-from .pictures import histogram, named, treemaps
+from .pictures import histogram, named, rooms_of, treemaps
 from .statements import of_places, of_timeline
 
 TABLE_WINGS = 40
@@ -29,14 +29,15 @@ def overview_view(found: dict[str, Any], scope: Scope, links: Links) -> dict[str
         links: out of this state.
     """
     buckets = found["timeline"]["buckets"]
+    entries = found["wing_count"] + bool(found["without_wing"])
     return {
         **found,
         "asks": [{"text": topic, "url": links.with_value("q", topic)} for topic in found["topics"]],
         "topic_rows": [_topics_row(source, links) for source in found["source_topics"]],
-        "pictures": treemaps(found["wings"], found["wing_count"], found["drawers"], links),
+        "pictures": treemaps(found["wings"], entries, found["drawers"], links),
         "wing_rows": [_wing_row(wing, links) for wing in found["wings"][:TABLE_WINGS]],
-        "more_wings": max(0, found["wing_count"] - TABLE_WINGS),
-        "one_wing": found["wing_count"] == 1,
+        "more_wings": max(0, entries - TABLE_WINGS),
+        "one_wing": entries == 1,
         "first_day": present.day(found["first_filed"]),
         "last_day": present.day(found["last_filed"]),
         "time": timeline_view(found["timeline"], links, scope) if buckets or found["drawers"] else None,
@@ -87,7 +88,7 @@ def _wing_row(wing: dict[str, Any], links: Links) -> dict[str, Any]:
             {"room": room["room"], "count": room["count"], "url": links.place(wing["wing"], room["room"])}
             for room in rooms
         ],
-        "more_rooms": wing["room_count"] - len(rooms),
+        "more_rooms": rooms_of(wing) - len(rooms),
     }
 
 

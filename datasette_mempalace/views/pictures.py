@@ -51,29 +51,34 @@ class Format:
 FORMATS = (Format("wide", 740, 640, 400, 90, 32), Format("tall", 350, 340, 700, 120, 44))
 
 
-def treemaps(wings: list[dict[str, Any]], wing_count: int, drawers: int, links: Any) -> list[dict[str, Any]]:
+def treemaps(wings: list[dict[str, Any]], entries: int, drawers: int, links: Any) -> list[dict[str, Any]]:
     """The wings and their rooms as treemaps, one for each format; none where there is nothing to compare.
 
     Args:
         wings: the largest first, each with its rooms, as `explore.holdings` has them.
-        wing_count: how many there are.
+        entries: how many there are, "no wing" among them.
         drawers: how many lie in all of them.
         links: out of the page's state.
     """
-    formats = [form.for_rooms(sum(wing["room_count"] for wing in wings)) for form in FORMATS]
+    formats = [form.for_rooms(sum(map(rooms_of, wings))) for form in FORMATS]
     if len(wings) == 1:
         wing = wings[0]
-        if wing["room_count"] < 2:
+        if rooms_of(wing) < 2:
             return []
         return [_rooms_alone(wing, form, links) for form in formats]
-    return [_nested(wings, wing_count, drawers, form, links) for form in formats] if wings else []
+    return [_nested(wings, entries, drawers, form, links) for form in formats] if wings else []
+
+
+def rooms_of(wing: dict[str, Any]) -> int:
+    """How many rooms a wing shows, "no room" among them."""
+    return int(wing["room_count"]) + bool(wing["without_room"])
 
 
 def _rooms_alone(wing: dict[str, Any], form: Format, links: Any) -> dict[str, Any]:
     rooms = wing["rooms"]
     counts = [room["count"] for room in rooms]
     shown, _ = keep_largest(counts, form.width * form.height, LEAST_WING, MOST_WINGS)
-    rest = wing["room_count"] - shown
+    rest = rooms_of(wing) - shown
     left = wing["count"] - sum(counts[:shown])
     frame = Box(0, 0, form.width, form.height - (STRIP if rest else 0))
     cells = [
@@ -93,11 +98,11 @@ def _rooms_alone(wing: dict[str, Any], form: Format, links: Any) -> dict[str, An
 
 
 def _nested(
-    wings: list[dict[str, Any]], wing_count: int, drawers: int, form: Format, links: Any
+    wings: list[dict[str, Any]], entries: int, drawers: int, form: Format, links: Any
 ) -> dict[str, Any]:
     counts = [wing["count"] for wing in wings]
     shown, _ = keep_largest(counts, form.width * form.height, LEAST_WING, MOST_WINGS)
-    rest, left = wing_count - shown, drawers - sum(counts[:shown])
+    rest, left = entries - shown, drawers - sum(counts[:shown])
     frame = Box(0, 0, form.width, form.height - (STRIP if rest else 0))
     cells: list[dict[str, Any]] = []
     for wing, box in zip(wings[:shown], squarify(counts[:shown], frame), strict=True):
@@ -115,9 +120,9 @@ def _wing(wing: dict[str, Any], box: Box, form: Format, links: Any) -> list[dict
     inner = Box(box.x, box.y + HEAD, box.width, max(1.0, box.height - HEAD))
     kept = gather_small([*counts, *([unlisted] if unlisted else [])], inner.area, LEAST_ROOM, MOST_ROOMS)
     shown = min(kept.shown, len(counts))
-    if not shown or wing["room_count"] == 1 or box.height < 2 * HEAD:
+    if not shown or rooms_of(wing) == 1 or box.height < 2 * HEAD:
         return [_cell(box, form, "whole", name, wing["count"], url)]
-    rest, left = wing["room_count"] - shown, wing["count"] - sum(counts[:shown])
+    rest, left = rooms_of(wing) - shown, wing["count"] - sum(counts[:shown])
     more, frame = _cut_off(inner, left / wing["count"]) if rest else (None, inner)
     cells = [_cell(Box(box.x, box.y, box.width, HEAD), form, "wing", name, wing["count"], url)]
     for room, place in zip(wing["rooms"][:shown], squarify(counts[:shown], frame), strict=True):

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from datasette import Response
-
 from ..config import Settings
-from ..errors import MempalaceError
 from ..palace import Palace
 from ..registry import run
 from ..request import request_parameters
 from ..similar import PARAMETERS, SimilarRequest, parse_similar, run_similar
 from . import present
-from .access import cors_headers, palace_of, parameters_of, reading_only
+from .access import parameters_of
+from .data import data_of_palace
 from .drawer_text import REACHES, reach_of, similar_sql, similar_view
 from .frame import page_of_palace, sheet_url
 from .links import Links, Pair
@@ -73,20 +71,15 @@ async def similar_page(datasette: Any, request: Any, palace: Palace, context: di
 
 
 @described(Operation("The drawers most like one.", "Similar", ("of_drawer", *PARAMETERS[1:], FILTERS)))
-@reading_only
-async def similar_json(request: Any, datasette: Any) -> Any:
+@data_of_palace
+async def similar_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
     """The page as JSON."""
-    headers = cors_headers(datasette)
-    try:
-        database, palace = await palace_of(datasette, request)
-        asked = parse_similar(parameters_of(request), palace.settings)
-        answer = await run(datasette, run_similar, palace, asked)
-    except MempalaceError as error:
-        return Response.json(error.as_json(), status=error.status, headers=headers)
+    asked = parse_similar(parameters_of(request), palace.settings)
+    answer = await run(datasette, run_similar, palace, asked)
     links = Links(datasette, database, [])
     for drawer in (answer["drawer"], *answer["results"]):
         drawer["url"] = str(datasette.absolute_url(request, links.drawer(drawer)))
-    return Response.json(answer, headers=headers)
+    return answer
 
 
 def pairs_of(asked: SimilarRequest, settings: Settings) -> list[Pair]:

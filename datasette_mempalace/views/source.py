@@ -13,7 +13,7 @@ from ..text import clean_text
 from . import present
 from .access import parameters_of
 from .api import data_links
-from .data import data_of_palace
+from .data import NEXT, data_of_palace
 from .frame import page_of_palace
 from .links import Links, source_path
 from .operation import Operation, described
@@ -62,7 +62,7 @@ async def source_page(
     }
 
 
-@described(Operation("A source, read from start to end.", "Source", ("source_file", "next")))
+@described(Operation("A source, read from start to end.", "Source", ("source_file", "next"), headers=NEXT))
 @data_of_palace
 async def source_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
     """A part of a source as JSON."""

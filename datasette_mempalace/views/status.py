@@ -13,19 +13,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from datasette import Response
-
 from .. import doctor
 from ..checks import Finding
 from ..compat import configuration, may_debug
-from ..errors import BadParameter, MempalaceError
+from ..errors import BadParameter
 from ..palace import Palace
 from ..registry import run
 from ..request import FLAGS
 from ..search_table import why_off
 from ..status import palace_status
 from . import present
-from .access import cors_headers, palace_of, parameters_of, reading_only
+from .access import parameters_of
+from .data import data_of_palace
 from .frame import page_of_palace
 from .links import palace_path
 from .operation import Operation, described
@@ -77,16 +76,10 @@ async def status_page(datasette: Any, request: Any, palace: Palace, context: dic
 @described(
     Operation("The state of a palace, and with doctor=1 what an examination finds.", "Status", (DOCTOR,))
 )
-@reading_only
-async def status_json(request: Any, datasette: Any) -> Any:
+@data_of_palace
+async def status_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
     """The state as JSON."""
-    headers = cors_headers(datasette)
-    try:
-        database, palace = await palace_of(datasette, request)
-        report = await _report(datasette, request, database, palace)
-    except MempalaceError as error:
-        return Response.json(error.as_json(), status=error.status, headers=headers)
-    return Response.json(report, headers=headers)
+    return await _report(datasette, request, database, palace)
 
 
 async def _report(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
@@ -101,7 +94,7 @@ async def _report(datasette: Any, request: Any, database: str, palace: Palace) -
         found |= {"well": doctor.is_well(findings), "findings": _told(findings)}
     if not sees_all:
         _keep_back(found)
-    return {"ok": True, "database": database, "url": palace_path(datasette, database), **found}
+    return {"database": database, "url": palace_path(datasette, database), **found}
 
 
 def _asked(given: Mapping[str, Sequence[str]]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from datasette.app import Datasette
 
-TABLE = "drawers"
+TABLE, CLOSETS = "drawers", "closets"
 IS_ONE = hasattr(Datasette, "allowed")  # 1.0's way to ask for a permission
 
 

@@ -224,7 +224,8 @@ def boost_by_closets(search: Search, scope: Scope, n_results: int, pool: Pool) -
         gain, place = gains.get(candidate.row["source_file"], (0.0, -1))
         if gain and candidate.distance is not None:
             candidate.closet_boost = gain
-            candidate.closet_preview = closet_words(texts[place])[:PREVIEW]
+            if search.request.closet_texts:
+                candidate.closet_preview = closet_words(texts[place])[:PREVIEW]
             candidate.effective_distance = ranking.effective_distance(candidate.distance, gain)
     search.timed("vector", started)
 

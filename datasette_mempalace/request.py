@@ -42,6 +42,7 @@ class SearchRequest:
         max_distance: the farthest cosine distance allowed, in (0, 2]; 0 for no limit.
         offset: how many hits of the same search were shown before.
         dates: `since` and `before` as they were written.
+        closet_texts: whether hits say what the closet says that lifted them; no parameter, but whether the asker may read closets.
     """
 
     query: str
@@ -56,6 +57,7 @@ class SearchRequest:
     context: bool = True
     explain: bool = False
     dates: tuple[str | None, str | None] = (None, None)
+    closet_texts: bool = True
 
 
 def parse_request(

@@ -23,6 +23,8 @@ from datasette_mempalace.views import ROUTES
 PROJECT = Path(__file__).resolve().parent.parent
 # Stands in texts, names, sources, headings and closets, and in no request but those that must name a source or an author.
 SECRET = "xyzzyvault"
+# Stands in a closet alone.
+CLOSET_SECRET = "Plughvault"
 PALACE = "/palace/-/mempalace"
 NOWHERE = "/-/mempalace/nothing"
 ROOT = {"id": "root"}
@@ -34,6 +36,7 @@ RULES = {
     "drawers": {"databases": {"palace": {"tables": {"drawers": {"allow": ROOT}}}}},
     "execute-sql": {"databases": {"palace": {"allow_sql": ROOT}}},
 }
+CLOSETS_RULE = {"databases": {"palace": {"tables": {"closets": {"allow": ROOT}}}}}
 
 # What is answered to whoever a rule keeps out:
 #   shown   200, and the secret is in it: nothing is denied
@@ -105,6 +108,12 @@ FACES = {
     "SQL of one's own":         (SQL + "select+*+from+drawers",                                *OF_SQL),
 }
 # fmt: on
+# What tells a closet's text to whoever may read closets; under a rule for that table alone, no face but SQL does.
+SQL_OF_CLOSETS = {"SQL function", "SQL table"}
+TELL_CLOSETS = SQL_OF_CLOSETS | {
+    "search page", "page with explanations", "suggested word", "overview", "overview JSON", "JSON", "JSON suggested word",
+    "NDJSON", "drawer", "drawer JSON", "row page", "closets",
+}  # fmt: skip
 EXPECTED = {
     (face, rule): (path, dict(zip(RULES, expected, strict=True))[rule])
     for face, (path, *expected) in FACES.items()
@@ -140,7 +149,7 @@ def secret_path(tmp_path_factory):
         with palace.writer() as connection:
             connection.execute(
                 "insert into closets (closet_id, source_file, text) select 'c', source_file, ? || drawer_id from drawers limit 1",
-                [f"The lamp keeper|{SECRET}|→"],
+                [f"The lamp keeper of the {CLOSET_SECRET}|{SECRET}|→"],
             )
             connection.execute("create table notes (id integer primary key, drawer integer, note text)")
             connection.execute("insert into notes (drawer, note) select id, ? from drawers", [SECRET])
@@ -154,7 +163,7 @@ def serve(make_datasette, secret_path):
     """A function that serves the palace with the data app's templates, under a rule."""
 
     def made(rule, **options):
-        config = {**RULES[rule], "plugins": {"datasette-mempalace": {"tables": {"notes": "drawer"}}}}
+        config = {**(RULES | {"closets": CLOSETS_RULE})[rule], "plugins": {"datasette-mempalace": {"tables": {"notes": "drawer"}}}}
         return make_datasette(secret_path, config=config, template_dir=str(PROJECT / "templates"), **options)
 
     return made
@@ -249,6 +258,25 @@ async def test_a_refusal_has_the_form_of_its_face(serve, rule):
         if not path.startswith("POST"):
             head = await datasette.client.head(path)
             assert (head.status_code, head.text) == (403, ""), face
+
+
+async def test_closets_alone_can_be_kept_back_and_the_ranking_stays(serve, as_actor):
+    datasette = serve("closets")
+    await datasette.invoke_startup()
+
+    async def telling(cookies):
+        answers = {face: await ask(datasette, path, cookies) for face, (path, *_) in FACES.items()}
+        hits = answers["JSON"].json()["results"]
+        told_by = {face for face, response in answers.items() if CLOSET_SECRET in told(response)}
+        return told_by, [(hit["id"], hit["score"], hit["closet_boost"]) for hit in hits], answers["closets"]
+
+    kept_back, ranked, refused = await telling({})
+    told_to_root, ranked_for_root, _ = await telling(as_actor(datasette, **ROOT))
+    assert told_to_root == TELL_CLOSETS
+    assert kept_back == SQL_OF_CLOSETS
+    assert refused.status_code == 403
+    assert ranked == ranked_for_root
+    assert any(boost for _, _, boost in ranked)
 
 
 def test_every_route_has_a_row():

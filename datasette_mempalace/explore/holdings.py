@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..palace import Palace
@@ -17,18 +18,20 @@ MOST_ROOMS = 60  # of one wing
 LARGEST = 8
 
 
-def holdings(palace: Palace, scope: Scope) -> dict[str, Any]:
+def holdings(palace: Palace, scope: Scope, closet_texts: bool = True) -> dict[str, Any]:
     """Count and list what lies in a scope.
 
     Args:
         palace: the palace.
         scope: the part of it to look at.
+        closet_texts: whether topics may come from closets; else they come from headings.
     Returns:
         drawers, closets, and how many wings, rooms (of a wing each) and sources there are; `without_wing`, the drawers
         that lie in none; `wings`, largest first, each with its rooms, "none" among them; `largest_sources`, `halls` and `authors`; `timeline`; `latest`, the sources filed last;
         `topics` worth asking about, and `source_topics` of the largest sources. Nobody may change it.
     """
-    return kept(palace, "holdings", scope, _read)
+    what = "holdings" if closet_texts else "holdings without texts of closets"
+    return kept(palace, what, scope, partial(_read, closet_texts=closet_texts))
 
 
 def count_drawers(palace: Palace) -> int:
@@ -37,11 +40,11 @@ def count_drawers(palace: Palace) -> int:
         return int(connection.execute("select count(*) from drawers").fetchone()[0])
 
 
-def _read(part: Part) -> dict[str, Any]:
+def _read(part: Part, closet_texts: bool) -> dict[str, Any]:
     wings = _wings(part)
     drawers = sum(wing["count"] for wing in wings)
     sources, source_count = largest(part, "source_file", 5 * LARGEST)
-    topics = source_topics(part, [source["value"] for source in sources])
+    topics = source_topics(part, [source["value"] for source in sources], closet_texts)
     return {
         "drawers": drawers,
         "wing_count": sum(wing["wing"] is not None for wing in wings),

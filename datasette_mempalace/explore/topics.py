@@ -31,18 +31,19 @@ _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _DENSE = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
-def source_topics(part: Part, sources: list[str]) -> list[dict[str, Any]]:
+def source_topics(part: Part, sources: list[str], closets: bool = True) -> list[dict[str, Any]]:
     """The topics of a part's sources.
 
     Args:
         part: the part of the palace.
         sources: its largest sources, largest first.
+        closets: whether closets may be read.
     Returns:
         for each source that has any, in that order: source_path, source_file and `topics`, {text, drawer_id}, in the
         closet's order and none twice; drawer_id is None where the closet points to no drawer that is there. Drawers
         without a source count as one whose path is None.
     """
-    found = _good(_from_closets(part, sources)) or _good(_from_headings(part, sources))
+    found = (closets and _good(_from_closets(part, sources))) or _good(_from_headings(part, sources))
     named = {topic["drawer_id"] for topics in found.values() for topic in topics}
     rows = part.connection.execute(
         "select drawer_id from drawers where drawer_id in (select value from json_each(?))",

@@ -9,7 +9,7 @@ from typing import Any
 from datasette import Response
 from datasette.utils import add_cors_headers
 
-from ..compat import database_of, may_view_palace
+from ..compat import CLOSETS, database_of, may_view_palace, may_view_table
 from ..errors import NotAllowed, PalaceNotFound
 from ..palace import Palace
 from ..registry import is_palace_database, open_palace
@@ -37,6 +37,11 @@ async def palace_of(datasette: Any, request: Any) -> tuple[str, Palace]:
     if not await is_palace_database(datasette, db):
         raise PalaceNotFound(_no_palace(db))
     return db.name, await open_palace(datasette, db.name)
+
+
+async def may_read_closets(datasette: Any, request: Any, database: str) -> bool:
+    """Whether the visitor may see the table of closets, and so what closets say."""
+    return await may_view_table(datasette, request.actor, database, CLOSETS)
 
 
 def parameters_of(request: Any) -> Mapping[str, list[str]]:

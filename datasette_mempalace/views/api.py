@@ -18,7 +18,7 @@ from ..registry import run
 from ..request import SearchRequest, parse_request, request_parameters
 from ..searcher import run_search
 from ..snippets import plain
-from .access import cors_headers, palace_of, parameters_of, reading_only
+from .access import cors_headers, may_read_closets, palace_of, parameters_of, reading_only
 from .links import Links, openapi_path
 from .operation import Operation, described
 from .parameters import FILTERS, SEARCH
@@ -44,7 +44,7 @@ async def search_json(request: Any, datasette: Any) -> Any:
     headers = cors_headers(datasette)
     try:
         database, palace = await palace_of(datasette, request)
-        asked = asked_by(request, palace)
+        asked = await asked_by(datasette, request, database, palace)
         if "facets" not in request.args:
             asked = replace(asked, facets=True)
         links = data_links(datasette, request, database, asked, palace, ".json")
@@ -61,7 +61,8 @@ async def search_csv(request: Any, datasette: Any) -> Any:
     headers = cors_headers(datasette)
     try:
         database, palace = await palace_of(datasette, request)
-        asked = replace(asked_by(request, palace), facets=False, context=False)
+        asked = await asked_by(datasette, request, database, palace)
+        asked = replace(asked, facets=False, context=False)
         links = data_links(datasette, request, database, asked, palace, ".csv")
         response = await run(datasette, _as_response, palace, asked, links, _csv_response)
     except MempalaceError as error:
@@ -126,9 +127,10 @@ def as_csv(hits: list[dict[str, Any]], heading: bool = True) -> str:
     return written(out.getvalue())
 
 
-def asked_by(request: Any, palace: Palace) -> SearchRequest:
-    """The search that a URL asks for."""
-    return parse_request(parameters_of(request), palace.settings)
+async def asked_by(datasette: Any, request: Any, database: str, palace: Palace) -> SearchRequest:
+    """The search that a URL asks for; what closets say is left out for whoever may not read them."""
+    asked = parse_request(parameters_of(request), palace.settings)
+    return replace(asked, closet_texts=await may_read_closets(datasette, request, database))
 
 
 class _AbsoluteLinks(Links):

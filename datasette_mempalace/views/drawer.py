@@ -10,7 +10,7 @@ from typing import Any
 from datasette.utils import tilde_decode
 
 from ..around import Around, read_around
-from ..compat import may_run_sql, may_view_table
+from ..compat import CLOSETS, may_run_sql, may_view_table
 from ..config import Settings
 from ..errors import MempalaceError
 from ..facts import read_facts
@@ -31,7 +31,7 @@ VIEWS = ("written", "rendered")
 PARAMETERS = ("as", "similar")
 SIMILAR = 5
 # What a page says of a drawer beside its row and its source, and the tables that it takes it from.
-TABLES = {"closets": ("closets",), "facts": ("kg_triples", "kg_entities")}
+TABLES = {"closets": (CLOSETS,), "facts": ("kg_triples", "kg_entities")}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ..request import parse_request
 from ..scope import scope_as_json
 from ..searcher import run_search
 from ..status import vectors_state
-from .access import parameters_of
+from .access import may_read_closets, parameters_of
 from .api import data_links
 from .data import data_of_palace
 from .links import Links
@@ -26,7 +26,8 @@ from .parameters import SCOPE
 async def overview_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
     """What a palace or a part of it holds."""
     asked = parse_request(parameters_of(request), palace.settings, allow_blank=True)
-    found = await run(datasette, holdings, palace, asked.scope)
+    closet_texts = await may_read_closets(datasette, request, database)
+    found = await run(datasette, holdings, palace, asked.scope, closet_texts)
     links = data_links(datasette, request, database, asked, palace, "")
     return {
         "filters": scope_as_json(asked.scope),

@@ -104,7 +104,7 @@ async def export_ndjson(request: Any, datasette: Any) -> Any:
     headers = cors_headers(datasette)
     try:
         database, palace = await palace_of(datasette, request)
-        export = Export(palace, asked_by(request, palace))
+        export = Export(palace, await asked_by(datasette, request, database, palace))
         links = data_links(datasette, request, database, export.asked, palace, ".ndjson")
         stream = await _stream(datasette, export, links, _lines)
     except MempalaceError as error:
@@ -130,7 +130,7 @@ async def export_csv(request: Any, datasette: Any) -> Any:
         if not read_flag("all", parameters_of(request), False):
             return await search_csv(request=request, datasette=datasette)
         database, palace = await palace_of(datasette, request)
-        export = Export(palace, asked_by(request, palace))
+        export = Export(palace, await asked_by(datasette, request, database, palace))
         links = data_links(datasette, request, database, export.asked, palace, ".csv")
         stream = await _stream(datasette, export, links, _rows)
     except MempalaceError as error:

@@ -18,7 +18,7 @@ from ..request import SearchRequest, parse_request, request_parameters
 from ..searcher import run_search
 from ..status import vectors_state
 from . import present
-from .access import parameters_of, reading_only
+from .access import may_read_closets, parameters_of, reading_only
 from .api import add_urls
 from .carried import OPTIONS, WORDS, to_table
 from .folding import fold_runs
@@ -50,7 +50,10 @@ async def palace_page(datasette: Any, request: Any, palace: Palace, context: dic
     database = context["database"]
     if WORDS in request.args:  # from the search box of a table page
         return Response.redirect(ranked_url(datasette, database, TABLE, pairs_of(request)))
-    asked = parse_request(parameters_of(request), palace.settings, allow_blank=True)
+    asked = replace(
+        parse_request(parameters_of(request), palace.settings, allow_blank=True),
+        closet_texts=await may_read_closets(datasette, request, database),
+    )
     links = Links(datasette, database, request_parameters(asked, palace.settings))
     show = _show_hits if asked.query else _show_overview
     return await show(datasette, palace, asked, links)
@@ -75,7 +78,7 @@ def _found(palace: Palace, asked: SearchRequest, links: Links) -> dict[str, Any]
 async def _show_overview(
     datasette: Any, palace: Palace, asked: SearchRequest, links: Links
 ) -> dict[str, Any]:
-    found = await run(datasette, holdings, palace, asked.scope)
+    found = await run(datasette, holdings, palace, asked.scope, asked.closet_texts)
     filters = present.filters_of(asked)
     return {
         "template": "mempalace_overview.html",

@@ -18,7 +18,7 @@ HIT_KEYS = {
 }  # fmt: skip
 ANSWER_KEYS = {
     "ok", "query", "filters", "in_scope", "candidates", "total_before_filter", "results", "facets", "did_you_mean",
-    "next", "next_url", "vector_status", "fallback", "fallback_reason", "timings_ms",
+    "next", "next_url", "unknown_parameters", "vector_status", "fallback", "fallback_reason", "timings_ms",
 }  # fmt: skip
 
 
@@ -260,3 +260,11 @@ async def test_csv_keeps_nul_in_a_text(make_datasette, tmp_path):
     assert response.text.rstrip().endswith(",a fox\x00 with a NUL"), (
         "as bytes: csv reads no NUL before Python 3.11"
     )
+
+
+async def test_json_names_parameters_that_are_not_known_and_is_the_same_without_them(served):
+    answer = await search(served, q="token", wnig="acme-app", xqzj="1")
+    assert answer["unknown_parameters"] == [{"name": "wnig", "near": ["wing"]}, {"name": "xqzj", "near": []}]
+    plain = await search(served, q="token", _shape="array", added_by__exact="", wing="", nothing="")
+    assert plain["unknown_parameters"] == []
+    assert [hit["id"] for hit in plain["results"]] == [hit["id"] for hit in answer["results"]]

@@ -580,3 +580,13 @@ async def test_all_hits_are_offered_where_there_are_more(served):
     assert page.link("all hits as NDJSON").startswith(f"{PALACE}.ndjson?")
     page = await get(served, f"{PALACE}?q=token&wing=markup")
     assert "all hits" not in page.text
+
+
+@pytest.mark.parametrize("words", ["q=token&", ""])
+async def test_a_misspelt_filter_is_named_and_one_link_mends_it(served, words):
+    said = "Not known and not used: wnig. Did you mean wing?"
+    page = await get(served, f"{PALACE}?{words}wnig=acme-app&_fields=x")
+    assert said in page.text
+    (mended,) = {href for href, text in page.links if text == "wing" and "wing=acme-app" in href}
+    assert mended.startswith(f"{PALACE}?{words}wing=acme-app")
+    assert "Not known" not in (await get(served, mended)).text

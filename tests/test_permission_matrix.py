@@ -163,7 +163,10 @@ def serve(make_datasette, secret_path):
     """A function that serves the palace with the data app's templates, under a rule."""
 
     def made(rule, **options):
-        config = {**(RULES | {"closets": CLOSETS_RULE})[rule], "plugins": {"datasette-mempalace": {"tables": {"notes": "drawer"}}}}
+        config = {
+            **(RULES | {"closets": CLOSETS_RULE})[rule],
+            "plugins": {"datasette-mempalace": {"tables": {"notes": "drawer"}}},
+        }
         return make_datasette(secret_path, config=config, template_dir=str(PROJECT / "templates"), **options)
 
     return made

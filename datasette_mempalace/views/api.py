@@ -22,6 +22,7 @@ from .access import cors_headers, may_read_closets, palace_of, parameters_of, re
 from .links import Links, openapi_path
 from .operation import Operation, described
 from .parameters import FILTERS, SEARCH
+from .unknown import unknown_parameters
 
 CSV_COLUMNS = (
     "rank", "id", "drawer_id", "wing", "room", "source_file", "source_path", "chunk_index", "chunk_total", "heading",
@@ -48,7 +49,10 @@ async def search_json(request: Any, datasette: Any) -> Any:
         if "facets" not in request.args:
             asked = replace(asked, facets=True)
         links = data_links(datasette, request, database, asked, palace, ".json")
-        response = await run(datasette, _as_response, palace, asked, links, Response.json)
+        unknown = {"unknown_parameters": unknown_parameters(parameters_of(request))}
+        response = await run(
+            datasette, _as_response, palace, asked, links, lambda answer: Response.json(answer | unknown)
+        )
     except MempalaceError as error:
         return Response.json(error.as_json(), status=error.status, headers=headers)
     response.headers |= headers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,6 +28,7 @@ from .links import Links, Pair, palace_path, sql_path
 from .menus import visible_palaces
 from .overview import overview_view, timeline_view
 from .table_page import pairs_of, ranked_url
+from .unknown import unknown_parameters
 
 
 @reading_only
@@ -56,7 +58,8 @@ async def palace_page(datasette: Any, request: Any, palace: Palace, context: dic
     )
     links = Links(datasette, database, request_parameters(asked, palace.settings))
     show = _show_hits if asked.query else _show_overview
-    return await show(datasette, palace, asked, links)
+    shown = await show(datasette, palace, asked, links)
+    return shown | {"unknown_parameters": _unknown_parameters(parameters_of(request), links)}
 
 
 async def _show_hits(datasette: Any, palace: Palace, asked: SearchRequest, links: Links) -> dict[str, Any]:
@@ -149,6 +152,26 @@ def _nearby(answer: dict[str, Any], links: Links) -> list[dict[str, Any]]:
         }
         for dimension, found in (answer.get("did_you_mean") or {}).items()
         for asked, names in found.items()
+    ]
+
+
+def _unknown_parameters(given: Mapping[str, Sequence[str]], links: Links) -> list[dict[str, Any]]:
+    """Parameters that say nothing here, each with the names that are near and the address that has one of them in its place."""
+    pairs = [(name, value) for name, values in given.items() for value in values]
+    return [
+        {
+            "name": unknown["name"],
+            "near": [
+                {
+                    "name": near,
+                    "url": links.to(
+                        [(near if name == unknown["name"] else name, value) for name, value in pairs]
+                    ),
+                }
+                for near in unknown["near"]
+            ],
+        }
+        for unknown in unknown_parameters(given)
     ]
 
 

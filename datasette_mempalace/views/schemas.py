@@ -245,6 +245,13 @@ SCHEMAS: dict[str, Schema] = {
                 near=items(record("A word of the palace.", word=TEXT, drawers=COUNT)),
             )
         ),
+        unknown_parameters=items(
+            record(
+                "A parameter of the URL that is not known, and those that are near.",
+                name=TEXT,
+                near=items(TEXT),
+            )
+        ),
         next=NULLABLE_TEXT,
         next_url=nullable(URL),
         engine=nullable({"enum": ["exact", "matrix", "chroma"]}),

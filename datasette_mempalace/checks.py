@@ -19,7 +19,7 @@ from .errors import MempalaceError, MirrorUnavailable
 from .palace import Palace
 from .pitfalls import permission_pitfalls
 from .schema_repair import missing
-from .search_table import why_off
+from .sql_tables import why_off
 from .vectors import KINDS, Kind, embedded_hash, stored_dimension
 
 FETCH = 1_000

@@ -1,8 +1,7 @@
 """`mempalace_search` as a table: `select id, score from mempalace_search(:q) where wing = :wing order by rank`.
 
 One row a hit, one column a key of a hit. Conditions that a drawer itself can be asked narrow the search before it
-ranks; conditions on what the ranking finds out (`score > 0.4`) are SQLite's. Registered where it has been proven to
-work (see `why_off`); `mempalace_search()` as a function of JSON does not need it.
+ranks; conditions on what the ranking finds out (`score > 0.4`) are SQLite's.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import Any
 
 from datasette.utils.sqlite import sqlite3
 
-from . import table_function
 from .config import Settings
 from .errors import BadParameter, MempalaceError
 from .filters import Filter
@@ -26,6 +24,7 @@ from .request import SearchRequest, parse_request
 from .scope import DIMENSIONS, Scope
 from .searcher import run_search
 from .snippets import plain
+from .sql_tables import generation, give_table, read_options
 from .table_function import Condition, Rows, Shape, TableError
 from .text import source_name
 
@@ -66,29 +65,9 @@ _WHOLE = re.compile(r"-?\d{1,18}")
 logger = get_logger(__name__)
 
 
-def why_off(settings: Settings) -> str | None:
-    """Why a palace's connections have no table `mempalace_search`, as the end of "because ..."; None when they have."""
-    if not settings.table_function:
-        return "the setting table_function is false"
-    return table_function.why_off(sqlite3)
-
-
 def register(connection: Any, palace: Palace) -> object:
-    """Give a connection to a palace the table, where that works. It never raises.
-
-    Args:
-        connection: a sqlite3 connection to the palace's database.
-        palace: the palace.
-    Returns:
-        what the connection must keep for the table to work, or None when there is no table.
-    """
-    if not isinstance(connection, sqlite3.Connection) or why_off(palace.settings):
-        return None
-    try:
-        return table_function.register(sqlite3, connection, SHAPE, _Searches(palace, connection).rows)
-    except Exception as error:
-        logger.warning("The table mempalace_search is missing on a connection: %s", error)
-        return None
+    """Give a connection to a palace the table, where that works; what `give_table` promises."""
+    return give_table(connection, palace, SHAPE, _Searches(palace, connection).rows)
 
 
 def read_arguments(
@@ -119,11 +98,6 @@ def read_arguments(
         if value not in (None, ""):
             given[name] = _names(name, value) if name != "n_results" else value
     return parse_request(given, settings, strict=True)
-
-
-def generation(connection: Any) -> tuple[int, int]:
-    """A number pair that changes whenever another or this connection has changed the database."""
-    return (connection.execute("pragma data_version").fetchone()[0], connection.total_changes)
 
 
 class _Searches:
@@ -253,22 +227,3 @@ def _names(name: str, value: Any) -> Any:
                 raise BadParameter(name, value, "it must be a name or a JSON array with at least one name")
             return names
     return value
-
-
-def read_options(options: Any) -> dict[str, Any]:
-    """An argument that is a JSON object of parameters.
-
-    Raises:
-        BadParameter: when it is something else.
-    """
-    if options in (None, ""):
-        return {}
-    try:
-        given = json.loads(options)
-    except (TypeError, ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict):
-        raise BadParameter(
-            "options", options, "it must be a JSON object, as json_object('max_distance', 0.5) makes one"
-        )
-    return given

@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from datasette.utils.sqlite import sqlite3
-
-from . import table_function
 from .config import Settings
 from .errors import MempalaceError
-from .logs import get_logger
 from .palace import Palace
-from .search_table import generation, read_options, why_off
 from .similar import SimilarRequest, parse_similar, run_similar
+from .sql_tables import generation, give_table, read_options
 from .table_function import Condition, Rows, Shape, TableError
 
 COLUMNS = {
@@ -28,20 +24,10 @@ COLUMNS = {
 PARAMETERS = ("similar_to", "n_results", "options")
 SHAPE = Shape(name="mempalace_similar", columns=COLUMNS, parameters=PARAMETERS, key="id", order="rank")
 REMEMBERED = 16
-logger = get_logger(__name__)
 
 
 def register(connection: Any, palace: Palace) -> object:
-    """Give a connection to a palace the table, where that works. It never raises.
-
-    Args:
-        connection: a sqlite3 connection to the palace's database.
-        palace: the palace.
-    Returns:
-        what the connection must keep for the table to work, or None when there is no table.
-    """
-    if not isinstance(connection, sqlite3.Connection) or why_off(palace.settings):
-        return None
+    """Give a connection to a palace the table, where that works; what `give_table` promises."""
     remembered: OrderedDict[Any, Rows] = OrderedDict()
 
     def rows(arguments: dict[str, Any], conditions: tuple[Condition, ...], limit: int | None) -> Rows:
@@ -56,11 +42,7 @@ def register(connection: Any, palace: Palace) -> object:
                 remembered.popitem(last=False)
         return remembered[key]
 
-    try:
-        return table_function.register(sqlite3, connection, SHAPE, rows)
-    except Exception as error:
-        logger.warning("The table mempalace_similar is missing on a connection: %s", error)
-        return None
+    return give_table(connection, palace, SHAPE, rows)
 
 
 def read_arguments(

@@ -20,9 +20,10 @@ from .logs import get_logger
 from .nearest import true_distances
 from .palace import Palace
 from .ranking import similarity
-from .search_table import generation, read_arguments
+from .search_table import read_arguments
 from .searcher import run_search
 from .similar import run_similar
+from .sql_tables import generation
 from .words import match_all
 
 REMEMBERED = 16

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from building import find, make_palace
-from datasette_mempalace import search_table, table_function
+from datasette_mempalace import search_table, sql_tables, table_function
 from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.palace import Palace
@@ -23,7 +23,7 @@ from datasette_mempalace.snippets import plain
 from datasette_mempalace.sql_functions import register
 from datasette_mempalace.table_function import Condition
 
-WHY_OFF = search_table.why_off(Settings())
+WHY_OFF = sql_tables.why_off(Settings())
 pytestmark = pytest.mark.skipif(WHY_OFF is not None, reason=str(WHY_OFF))
 
 WINGS = ["acme", "[acme]", "5", "05", "5.0", "日本語", "", None, "O'Brien", "ACME"]
@@ -435,7 +435,7 @@ def test_what_is_remembered_is_bounded(fresh, searches, palace, monkeypatch):
 
 def test_switched_off_by_a_setting(palace):
     off = Settings(table_function=False)
-    assert search_table.why_off(off) == "the setting table_function is false"
+    assert sql_tables.why_off(off) == "the setting table_function is false"
     with Palace.open(palace.path, off) as switched_off:
         connection = sqlite3.connect(palace.path)
         register(connection, switched_off)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from building import make_palace
-from datasette_mempalace import similar_table
+from datasette_mempalace import sql_tables
 from datasette_mempalace.cli import mempalace
 from datasette_mempalace.cli import register as register_commands
 from datasette_mempalace.config import Settings
@@ -248,7 +248,7 @@ def test_problems_in_sql_are_told(palace_path):
         assert connection.execute("select mempalace_similar(null)").fetchone() == ("[]",)
         told = json.loads(connection.execute("select mempalace_similar('nothing')").fetchone()[0])
         assert (told["ok"], told["status"]) == (False, 404)
-        if similar_table.why_off(palace.settings) is None:
+        if sql_tables.why_off(palace.settings) is None:
             with pytest.raises(sqlite3.Error, match="There is no drawer 'nothing'"):
                 connection.execute("select * from mempalace_similar('nothing')").fetchall()
             assert connection.execute("select * from mempalace_similar(null)").fetchall() == []

@@ -53,7 +53,7 @@ def sync(palace: Path, config: Path | None) -> None:
 @config_option
 def status(palace: Path, as_json: bool, config: Path | None) -> None:
     """Tell what PALACE holds and whether it can be searched by meaning."""
-    from ..search_table import why_off
+    from ..sql_tables import why_off
     from ..status import palace_status
 
     with common.open_palace(palace, config) as opened:

@@ -16,7 +16,7 @@ from ..stop_words import stop_words
 from ..text import clean_text, source_name
 from ..words import MOST_CHARACTERS, QueryWords, find_words, read_query
 from . import markdown, present
-from .links import Links
+from .links import HITS_SQL, Links
 from .snippets import Part, parts
 
 if TYPE_CHECKING:
@@ -263,19 +263,5 @@ def _closet(closet: Mapping[str, Any]) -> dict[str, Any]:
 def similar_sql(links: Links, drawer_id: str, n_results: int) -> str:
     """The SQL page with the similar drawers, to be changed there."""
     parameters = {"drawer_id": drawer_id, "n_results": str(n_results)}
-    return sql_url(links.datasette, links.database, SIMILAR_SQL, parameters)
-
-
-SIMILAR_SQL = """select
-  json_extract(hit.value, '$.rank') as rank,
-  round(json_extract(hit.value, '$.similarity'), 3) as similarity,
-  drawers.id,
-  drawers.wing,
-  drawers.room,
-  drawers.source_file,
-  drawers.text
-from
-  json_each((select mempalace_similar(:drawer_id, :n_results))) as hit
-  join drawers on drawers.id = json_extract(hit.value, '$.id')
-order by
-  rank"""
+    statement = HITS_SQL.format(measure="similarity", call="mempalace_similar(:drawer_id, :n_results)")
+    return sql_url(links.datasette, links.database, statement, parameters)

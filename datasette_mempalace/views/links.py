@@ -191,7 +191,7 @@ def sql_path(datasette: Any, database: str, request: SearchRequest, pairs: Itera
     if options:
         parameters["options"] = json.dumps(options, ensure_ascii=False)
     call = f"mempalace_search({', '.join(f':{name}' for name in parameters)})"
-    return sql_url(datasette, database, _SQL.format(call=call), parameters)
+    return sql_url(datasette, database, HITS_SQL.format(measure="score", call=call), parameters)
 
 
 def _argument(values: tuple[str | None, ...]) -> str:
@@ -203,9 +203,9 @@ def _argument(values: tuple[str | None, ...]) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
-_SQL = """select
+HITS_SQL = """select
   json_extract(hit.value, '$.rank') as rank,
-  round(json_extract(hit.value, '$.score'), 3) as score,
+  round(json_extract(hit.value, '$.{measure}'), 3) as {measure},
   drawers.id,
   drawers.wing,
   drawers.room,

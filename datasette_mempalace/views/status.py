@@ -20,7 +20,7 @@ from ..errors import BadParameter
 from ..palace import Palace
 from ..registry import run
 from ..request import FLAGS
-from ..search_table import why_off
+from ..sql_tables import why_off
 from ..status import palace_status
 from . import present
 from .access import parameters_of

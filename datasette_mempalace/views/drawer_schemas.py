@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from .schemas import (
+    CHUNK,
     COUNT,
+    DATES,
     DISTANCE,
     FLAG,
     INTEGER,
@@ -14,6 +16,7 @@ from .schemas import (
     SHARE,
     TEXT,
     URL,
+    WHERE,
     Schema,
     items,
     nullable,
@@ -23,11 +26,9 @@ from .schemas import (
 
 NUMBER: Schema = {"type": "number"}
 TIMES: Schema = {"type": "object", "additionalProperties": NUMBER}
-CHUNK: dict[str, Schema] = {"id": INTEGER, "drawer_id": TEXT, "chunk_index": nullable(INTEGER), "url": URL}
 NUMBERED: dict[str, Schema] = {**PLACE, "chunk_total": NULLABLE_COUNT, "heading": NULLABLE_TEXT, "url": URL}
-DATES: dict[str, Schema] = dict.fromkeys(("filed_at", "authored_at", "content_date"), NULLABLE_TEXT)
 BESIDE = nullable(
-    record("A drawer before or after, and how many characters both share.", **CHUNK, overlap=COUNT)
+    record("A drawer before or after, and how many characters both share.", **CHUNK, url=URL, overlap=COUNT)
 )
 _IN_FORCE = SCHEMAS["Answer"]["properties"]["filters"]
 FILTERS: Schema = {
@@ -41,13 +42,10 @@ DRAWER_SCHEMAS: dict[str, Schema] = {
         ok={"const": True},
         drawer=record(
             "Every column of its row.",
-            id=INTEGER,
-            drawer_id=TEXT,
-            wing=NULLABLE_TEXT,
-            room=NULLABLE_TEXT,
+            **CHUNK,
+            **WHERE,
             text=TEXT,
             source_file=NULLABLE_TEXT,
-            chunk_index=nullable(INTEGER),
             parent_drawer_id=NULLABLE_TEXT,
             hall=NULLABLE_TEXT,
             added_by=NULLABLE_TEXT,
@@ -61,7 +59,12 @@ DRAWER_SCHEMAS: dict[str, Schema] = {
         next=BESIDE,
         outline=items(
             record(
-                "A heading and the first drawer under it.", heading=TEXT, **CHUNK, place=COUNT, current=FLAG
+                "A heading and the first drawer under it.",
+                heading=TEXT,
+                **CHUNK,
+                url=URL,
+                place=COUNT,
+                current=FLAG,
             )
         ),
         outline_cut=FLAG,

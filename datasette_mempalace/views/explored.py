@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from .schemas import (
+    CHUNK,
     COUNT,
+    FILED,
     FILTERS_IN_FORCE,
-    INTEGER,
+    NAMED,
     NULLABLE_COUNT,
     NULLABLE_TEXT,
+    OF_SOURCE,
     TEXT,
     URL,
+    WHERE,
     Schema,
     items,
     nullable,
     record,
 )
 
-_NAMED = record("A value and how many drawers have it.", value=TEXT, count=COUNT)
+_COUNTED = record("A value and how many drawers have it.", value=TEXT, count=COUNT)
 _BUCKET = record("Some days that are counted together.", since=TEXT, before=TEXT, count=COUNT, url=URL)
 _TIMELINE: dict[str, Schema] = {
     "date_column": TEXT,
@@ -39,8 +43,7 @@ EXPLORED: dict[str, Schema] = {
         source_count=COUNT,
         without_wing=COUNT,
         closet_count=NULLABLE_COUNT,
-        first_filed=NULLABLE_TEXT,
-        last_filed=NULLABLE_TEXT,
+        **FILED,
         wings=items(
             record(
                 "A wing.",
@@ -53,19 +56,16 @@ EXPLORED: dict[str, Schema] = {
             )
         ),
         largest_sources=items(record("A source.", value=TEXT, name=TEXT, count=COUNT, url=URL)),
-        halls=items(_NAMED),
-        authors=items(_NAMED),
+        halls=items(_COUNTED),
+        authors=items(_COUNTED),
         timeline=record("When the drawers were filed, or another date of theirs.", **_TIMELINE),
         latest=items(
             record(
                 "A source that was filed lately, or a drawer without one.",
-                id=INTEGER,
-                drawer_id=TEXT,
-                wing=NULLABLE_TEXT,
-                room=NULLABLE_TEXT,
+                **NAMED,
+                **WHERE,
+                **OF_SOURCE,
                 filed_at=NULLABLE_TEXT,
-                source_path=NULLABLE_TEXT,
-                source_file=NULLABLE_TEXT,
                 drawers=COUNT,
                 head=TEXT,
                 url=URL,
@@ -75,8 +75,7 @@ EXPLORED: dict[str, Schema] = {
         source_topics=items(
             record(
                 "What a source is about.",
-                source_path=NULLABLE_TEXT,
-                source_file=NULLABLE_TEXT,
+                **OF_SOURCE,
                 url=nullable(URL),
                 topics=items(
                     record(
@@ -125,17 +124,14 @@ EXPLORED: dict[str, Schema] = {
         previous=NULLABLE_COUNT,
         next=NULLABLE_COUNT,
         next_url=nullable(URL),
-        places=items(record("Where drawers of it lie.", wing=NULLABLE_TEXT, room=NULLABLE_TEXT, count=COUNT)),
-        first_filed=NULLABLE_TEXT,
-        last_filed=NULLABLE_TEXT,
+        places=items(record("Where drawers of it lie.", **WHERE, count=COUNT)),
+        **FILED,
         outline=items(record("A heading and the drawer it stands in, from 1.", heading=TEXT, number=COUNT)),
         parts=items(
             record(
                 "A drawer of the source.",
                 number=COUNT,
-                id=INTEGER,
-                drawer_id=TEXT,
-                chunk_index=nullable(INTEGER),
+                **CHUNK,
                 heading=NULLABLE_TEXT,
                 shared=COUNT,
                 text=TEXT,

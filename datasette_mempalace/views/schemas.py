@@ -54,15 +54,14 @@ def record(description: str, optional: dict[str, Schema] | None = None, /, **key
 
 NULLABLE_TEXT, NULLABLE_COUNT = nullable(TEXT), nullable(COUNT)
 DISTANCE: Schema = nullable({"type": "number", "minimum": 0, "maximum": 2})
-PLACE: dict[str, Schema] = {
-    "id": INTEGER,
-    "drawer_id": TEXT,
-    "wing": NULLABLE_TEXT,
-    "room": NULLABLE_TEXT,
-    "source_file": NULLABLE_TEXT,
-    "source_path": NULLABLE_TEXT,
-    "chunk_index": nullable(INTEGER),
-}
+# Keys that stand together in many answers.
+WHERE: dict[str, Schema] = {"wing": NULLABLE_TEXT, "room": NULLABLE_TEXT}
+NAMED: dict[str, Schema] = {"id": INTEGER, "drawer_id": TEXT}
+OF_SOURCE: dict[str, Schema] = {"source_file": NULLABLE_TEXT, "source_path": NULLABLE_TEXT}
+CHUNK: dict[str, Schema] = {**NAMED, "chunk_index": nullable(INTEGER)}
+PLACE: dict[str, Schema] = {**NAMED, **WHERE, **OF_SOURCE, **CHUNK}
+DATES: dict[str, Schema] = dict.fromkeys(("filed_at", "authored_at", "content_date"), NULLABLE_TEXT)
+FILED: dict[str, Schema] = dict.fromkeys(("first_filed", "last_filed"), NULLABLE_TEXT)
 FACET = items(
     record(
         "A value among the candidates, null for none, and the search with it chosen or no longer chosen.",
@@ -106,8 +105,7 @@ SCHEMAS: dict[str, Schema] = {
         read_only=FLAG,
         schema_version=TEXT,
         **dict.fromkeys(COUNTED, COUNT),
-        first_filed=NULLABLE_TEXT,
-        last_filed=NULLABLE_TEXT,
+        **FILED,
         embedder=record(
             "The embedding model.",
             model=NULLABLE_TEXT,
@@ -175,9 +173,7 @@ SCHEMAS: dict[str, Schema] = {
         closet_boost={"type": "number"},
         closet_preview=NULLABLE_TEXT,
         matched_via={"enum": ["drawer", "drawer+closet", "bm25_sqlite"]},
-        filed_at=NULLABLE_TEXT,
-        authored_at=NULLABLE_TEXT,
-        content_date=NULLABLE_TEXT,
+        **DATES,
         hall=NULLABLE_TEXT,
         added_by=NULLABLE_TEXT,
         found_by=items({"enum": ["vector", "lexical"]}),

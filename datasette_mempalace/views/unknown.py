@@ -28,7 +28,7 @@ def unknown_parameters(given: Mapping[str, Sequence[str]]) -> list[dict[str, Any
         if any(values)
         and not (name in PARAMETERS or name in OF_EXPORTS or name.startswith("_") or is_filter(name))
     ]
-    known = [*PARAMETERS, *COLUMNS]
+    known = dict.fromkeys((*PARAMETERS, *COLUMNS))
     return [
         {"name": name, "near": difflib.get_close_matches(name.lower(), known, n=NEAR)}
         for name in names[:MOST]

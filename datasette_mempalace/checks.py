@@ -20,11 +20,9 @@ from .palace import Palace
 from .pitfalls import permission_pitfalls
 from .schema_repair import missing
 from .sql_tables import why_off
-from .vectors import KINDS, Kind, embedded_hash, stored_dimension
+from .vectors import KINDS, Kind, embedded_hash, is_vector_of, stored_dimension
 
 FETCH = 1_000
-# Products in single precision are off by some 1e-7; another model is off by far more than quantization.
-UNIT = 1e-3
 SAME_TEXT = 0.98
 SAMPLE = 5
 FIX = "run: datasette mempalace doctor PALACE --fix"
@@ -180,7 +178,7 @@ def bad_vectors(connection: Any, kind: Kind, most: int | None = None) -> BadVect
     while rows := cursor.fetchmany(FETCH):
         for row_id, blob, text_hash, raw in rows:
             text = raw.decode("utf-8", "replace")
-            if not _is_usable(blob, dimension, bool(text.strip())):
+            if not is_vector_of(kind, text, blob, dimension):
                 found.unusable.append(row_id)
             elif text_hash != embedded_hash(kind, text):
                 found.stale.append(row_id)
@@ -294,13 +292,6 @@ def permissions(config: Mapping[str, Any] | None, database: str) -> Finding:
     if not found:
         return Finding("permissions", True, "no rule closes less than it seems to")
     return Finding("permissions", False, " ".join(found), "put the rule on the database")
-
-
-def _is_usable(blob: Any, dimension: int | None, has_words: bool) -> bool:
-    if not isinstance(blob, bytes) or len(blob) != 4 * (dimension or 0):
-        return False
-    length = float(np.linalg.norm(np.frombuffer(blob, "<f4").astype(np.float64)))
-    return abs(length - 1) < UNIT or (length == 0 and not has_words)
 
 
 def _counted(check: str, count: int, one: str, many: str, looked_at: str = "") -> Finding:

@@ -7,6 +7,7 @@ written while the text is still the one that was embedded.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -24,6 +25,8 @@ KINDS: tuple[Kind, ...] = ("drawer", "closet")
 Progress = Callable[[int, int], None]
 FETCH = 512
 COMMIT = 32
+# Products in single precision are off by some 1e-7; another model is off by far more than quantization.
+UNIT = 1e-3
 
 # Texts are read and compared as bytes, so that a row which another program left as a BLOB or in a broken encoding
 # still gets its vector and holds up no other.
@@ -151,6 +154,19 @@ def as_matrix(rows: Sequence[tuple[int, bytes]], dimension: int) -> tuple[list[i
     return [row[0] for row in kept], matrix
 
 
+def is_vector_of(kind: Kind, text: str, vector: Any, dimension: int | None) -> bool:
+    """Whether a value can be what a model made of a text: finite numbers of unit length, zeros for a blank text alone.
+
+    Args:
+        kind: "drawer" or "closet".
+        text: the drawer's or closet's text.
+        vector: what is stored for it, or should be.
+        dimension: how many numbers the model's vectors have.
+    """
+    length = _length(vector, dimension)
+    return abs(length - 1) < UNIT or (length == 0 and not _words(kind, text).strip())
+
+
 def as_blob(vector: Vectors) -> bytes:
     """A vector as it is stored: little-endian float32."""
     return np.ascontiguousarray(vector, dtype="<f4").tobytes()
@@ -161,20 +177,27 @@ def embedded_hash(kind: Kind, text: str) -> str:
     return text_hash(_words(kind, text))
 
 
+def _length(vector: Any, dimension: int | None) -> float:
+    """The length of a stored vector; no number (which equals and nears nothing) for what is none of this dimension."""
+    if not dimension or not isinstance(vector, bytes) or len(vector) != 4 * dimension:
+        return math.nan
+    return float(np.linalg.norm(np.frombuffer(vector, "<f4").astype(np.float64)))
+
+
 def _words(kind: Kind, text: str) -> str:
     return closet_words(text) if kind == "closet" else text
 
 
 def _known_vectors(connection: Any, hashes: Sequence[str]) -> dict[str, bytes]:
-    """Vectors already stored for equal texts, wherever they are filed."""
-    wanted = json.dumps(hashes)
+    """Vectors already stored for equal texts, wherever they are filed; what another program has spoilt is not handed on."""
+    wanted, dimension = json.dumps(hashes), stored_dimension(connection)
     rows = []
     for table in ("spare_vectors", *(f"{kind}_vectors" for kind in KINDS)):
         rows += connection.execute(
             f"select text_hash, vector from {table} where text_hash in (select value from json_each(?))",
             [wanted],
         ).fetchall()
-    return dict(rows)
+    return {key: vector for key, vector in rows if abs(_length(vector, dimension) - 1) < UNIT}
 
 
 def _embed_missing(

@@ -21,6 +21,7 @@ from datasette_mempalace.drawers import Drawer, Source, put_drawers, put_source
 from datasette_mempalace.errors import BadInput
 from datasette_mempalace.exporters import markdown, ndjson
 from datasette_mempalace.exporters.filenames import Names
+from datasette_mempalace.exporters.manifest import why_not_replaced, write_manifest
 from datasette_mempalace.exporters.selection import Selection, viewed
 from datasette_mempalace.exporters.target import new_file, new_folder
 from datasette_mempalace.importers.formats import Peekable
@@ -239,23 +240,22 @@ def test_bad_lines_lose_no_other_and_a_cut_is_told(tmp_path):
     with make_palace(tmp_path / "a.db", [(f"text {n}", "w") for n in range(9)]) as palace:
         header, *lines = exported(palace).splitlines()
     record = json.loads(lines[0])
-    lines[:7] = [
+    lines[:6] = [
         "{broken",
         json.dumps({**record, "kind": "attic"}),
         json.dumps({**record, "text": None}),
         json.dumps({**record, "colour": "red"}),
         json.dumps({**record, "wing": {"$real": "7"}}),
         json.dumps({**record, "id": "first"}),
-        json.dumps({**record, "vector": "%%%"}),
     ]
     (tmp_path / "cut.ndjson").write_text("\n".join([header, *lines[:-1]]) + "\n")
     done = run("import", tmp_path / "b.db", tmp_path / "cut.ndjson")
     assert done.exit_code == 1
-    assert "Drawers: 1 added." in done.stdout
+    assert "Drawers: 2 added." in done.stdout
     for reason in (
         "Line 2: not JSON", "Line 3: neither a drawer nor a closet", "Line 4: it has no text",
         "Line 5: no column of a drawer is called 'colour'", "Line 6: wing: an object is no value of a column",
-        "Line 7: id: 'first' is no whole number", "Line 8: what should be base64 is none", "cut off: 1 line",
+        "Line 7: id: 'first' is no whole number", "cut off: 1 line",
     ):  # fmt: skip
         assert reason in done.stderr
 
@@ -265,7 +265,7 @@ def test_a_vector_of_another_text_is_not_taken(tmp_path):
         text = exported(palace).replace('"one"', '"one, edited by hand"')
     (tmp_path / "a.ndjson").write_text(text)
     done = run("import", tmp_path / "b.db", tmp_path / "a.ndjson")
-    assert "1 vector did not belong to their text" in done.stderr
+    assert "1 vector was not usable" in done.stderr
     assert "Embedded 1 text." in done.stdout
 
 
@@ -536,13 +536,56 @@ def test_only_an_export_is_replaced_as_a_folder(tmp_path, palace_path):
     own.mkdir()
     assert run("export", palace_path, own).exit_code == 0, "an empty folder is as good as none"
     assert run("export", palace_path, own).exit_code == 2
-    (own / "stale.md").write_text("old")
-    assert run("export", palace_path, own, "--force").exit_code == 0
-    assert not (own / "stale.md").exists()
-    (own / "index.md").write_text("My notes")
-    done = run("export", palace_path, own, "--force")
-    assert (done.exit_code, (own / "index.md").read_text()) == (2, "My notes")
+    assert (own / "acme-app").is_dir()
+    assert run("export", palace_path, own, "--force", "--wing", "café-notes").exit_code == 0
+    assert not (own / "acme-app").exists(), "what the export before wrote is gone"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["own"]
+
+
+@pytest.mark.parametrize("theirs", ["mine.txt", "café-notes/mine.md", "index.md", ".obsidian/workspace.json"])
+def test_what_no_export_wrote_stays_and_is_named(tmp_path, palace_path, theirs):
+    own = tmp_path / "own"
+    assert run("export", palace_path, own).exit_code == 0
+    (own / theirs).parent.mkdir(exist_ok=True)
+    (own / theirs).write_text("My notes")
+    (own / "a link").symlink_to(palace_path)
+    files = {path: path.read_bytes() for path in own.rglob("*") if path.is_file()}
+    done = run("export", palace_path, own, "--force")
+    assert done.exit_code == 2
+    assert theirs in done.stderr
+    assert "a link" in done.stderr
+    assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == files
+    (own / theirs).unlink()
+    (own / "a link").unlink()
+    assert run("export", palace_path, own, "--force").exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own"]
+
+
+def test_what_comes_in_while_an_export_is_written_stays(tmp_path):
+    for number in range(2):
+        with new_folder(tmp_path / "own", True, why_not_replaced) as folder:
+            (folder / "ours.md").write_text(f"{number}")
+            write_manifest(folder)
+    with (
+        pytest.raises(BadInput, match=r"own has what no export wrote.*: theirs\.md"),
+        new_folder(tmp_path / "own", True, why_not_replaced),
+    ):
+        (tmp_path / "own" / "theirs.md").write_text("mine")
+    assert sorted(path.name for path in (tmp_path / "own").iterdir()) == [
+        ".mempalace-export.json",
+        "ours.md",
+        "theirs.md",
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own"]
+
+
+def test_a_folder_of_somebody_else_is_not_replaced(tmp_path, palace_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "index.md").write_text("---\nexported_by: datasette-mempalace\n---\n")
+    done = run("export", palace_path, own, "--force")
+    assert (done.exit_code, "is not a folder that was exported" in done.stderr) == (2, True)
+    assert len(list(own.iterdir())) == 1
 
 
 def test_an_export_that_fails_leaves_nothing(tmp_path):
@@ -552,7 +595,7 @@ def test_an_export_that_fails_leaves_nothing(tmp_path):
                 (target / "half").write_text("x")
             raise KeyboardInterrupt
 
-    for make, options in ((new_file, ()), (new_folder, (markdown.is_export,))):
+    for make, options in ((new_file, ()), (new_folder, (why_not_replaced,))):
         with pytest.raises(KeyboardInterrupt):
             fail(make, *options)
         assert list(tmp_path.iterdir()) == []

@@ -134,11 +134,11 @@ def _selection(palace: Palace, parameters: dict[str, Any]) -> Selection:
 
 def _write(view: View, output: Path, form: str, vectors: bool, force: bool, tell: Tell) -> str:
     """Write in the format that was chosen; returns what was done as a sentence."""
-    from ..exporters import markdown, ndjson, table
+    from ..exporters import manifest, markdown, ndjson, table
     from ..exporters.target import new_folder
 
     if form == "markdown":
-        with new_folder(output, force, markdown.is_export) as folder:
+        with new_folder(output, force, manifest.why_not_replaced) as folder:
             return _told(markdown.write(view, folder, tell))
     with _stream(output, force) as out:
         if form == "csv":

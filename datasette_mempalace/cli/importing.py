@@ -120,8 +120,10 @@ def _restore(
         if done.vectors:
             click.echo(f"Vectors taken: {done.vectors:,}.")
         if done.useless_vectors:
+            one = done.useless_vectors == 1
             note(
-                f"{counted(done.useless_vectors, 'vector')} did not belong to their text; it is embedded again."
+                f"{counted(done.useless_vectors, 'vector')} {'was' if one else 'were'} not usable (of another text, or "
+                f"none that a model makes), and will be made anew."
             )
         if done.missing:
             note(

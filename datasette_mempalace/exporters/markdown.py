@@ -17,6 +17,7 @@ import yaml
 from ..text import clean_text, source_name
 from .filenames import Names, without_ending
 from .joining import joined
+from .manifest import write_manifest
 from .readable import Readable
 from .selection import BY_PLACE, COLUMNS, Row, View
 
@@ -29,7 +30,7 @@ _MARKUP = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>#|&~"})
 
 
 def write(view: View, folder: Path, progress: Callable[[int, int], None]) -> Readable:
-    """Write the tree and an index of it.
+    """Write the tree, an index of it and a list of all these files.
 
     Args:
         view: what is exported.
@@ -57,16 +58,8 @@ def write(view: View, folder: Path, progress: Callable[[int, int], None]) -> Rea
             contents.append(f"- [{_shown(room, 'No room')}]({link}): {done.drawers - before:,}\n")
     head = _front_matter({"exported_by": EXPORTED_BY, "drawers": done.drawers, "files": done.files - 1})
     _put(folder / INDEX, head + "\n# Drawers by wing and room\n" + "".join(contents))
+    write_manifest(folder)
     return done
-
-
-def is_export(folder: Path) -> bool:
-    """Whether a folder is an earlier export, and nobody's own."""
-    try:
-        with (folder / INDEX).open(encoding="utf-8") as index:
-            return index.readline() == "---\n" and index.readline() == f"exported_by: {EXPORTED_BY}\n"
-    except (OSError, UnicodeDecodeError):
-        return False
 
 
 def _readable(view: View, done: Readable) -> Iterator[Row]:

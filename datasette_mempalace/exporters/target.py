@@ -23,7 +23,7 @@ def new_file(target: Path, force: bool) -> Iterator[IO[str]]:
     Raises:
         BadInput: when it may not, or the target is no file.
     """
-    _refuse(target, force, may_replace=Path.is_file, what="a file")
+    _refuse(target, force, lambda path: None if path.is_file() else "is not a file")
     real = Path(os.path.realpath(target))
     handle, name = tempfile.mkstemp(prefix=f".{real.name[:80]}.", suffix=".part", dir=real.parent)
     try:
@@ -37,23 +37,23 @@ def new_file(target: Path, force: bool) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def new_folder(target: Path, force: bool, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
+def new_folder(target: Path, force: bool, why_not: Callable[[Path], str | None]) -> Iterator[Path]:
     """An empty folder beside the target, which takes its place when everything was written.
 
     Args:
         target: the folder; an empty one may be there.
         force: whether another one that is there may be replaced.
-        may_replace: tells such a folder from one that holds something else.
+        why_not: why such a folder must not be, as what it is or has; None where it may.
     Raises:
         BadInput: when it may not, or the target is no folder.
     """
-    empty = target.is_dir() and not any(target.iterdir())
-    _refuse(target, force or empty, lambda path: empty or may_replace(path), "a folder that was exported")
+    _refuse_folder(target, force, why_not)
     real = Path(os.path.realpath(target))
     made = Path(tempfile.mkdtemp(prefix=f".{real.name[:80]}.", suffix=".part", dir=real.parent))
     try:
         made.chmod(0o777 & ~_umask())
         yield made
+        _refuse_folder(target, force, why_not)  # what has come in meanwhile is nobody's to remove
         if real.is_dir():
             old = made.with_name(made.name + ".old")
             os.rename(real, old)
@@ -66,15 +66,22 @@ def new_folder(target: Path, force: bool, may_replace: Callable[[Path], bool]) -
         raise
 
 
-def _refuse(target: Path, force: bool, may_replace: Callable[[Path], bool], what: str) -> None:
+def _refuse_folder(target: Path, force: bool, why_not: Callable[[Path], str | None]) -> None:
+    empty = target.is_dir() and not any(target.iterdir())
+    _refuse(target, force or empty, lambda path: None if empty else why_not(path))
+
+
+def _refuse(target: Path, force: bool, why_not: Callable[[Path], str | None]) -> None:
     if not target.parent.is_dir():
         raise BadInput(f"The folder {target.parent} does not exist; make it first.")
     if not os.path.lexists(target):
         return
     if not force:
         raise BadInput(f"{target} is there already; --force replaces it.")
-    if target.exists() and not may_replace(target):
-        raise BadInput(f"{target} is not {what}, so it is not replaced; choose another name.")
+    if target.exists() and (reason := why_not(target)):
+        raise BadInput(
+            f"{target} {reason}. So it is not replaced; choose another name, or move away what is yours."
+        )
 
 
 def _usual_mode(target: Path) -> int:

@@ -17,7 +17,7 @@ from ..errors import EmbedderMismatch
 from ..interchange import BadValue, Header, RawText, read_columns, vector_from_json
 from ..palace import Palace
 from ..schema import CLOSET_COLUMNS, DRAWER_COLUMNS, get_setting, set_setting
-from ..vectors import KINDS, Kind, as_matrix, embedded_hash, stored_dimension
+from ..vectors import KINDS, Kind, embedded_hash, is_vector_of, stored_dimension
 from .formats import Peekable
 from .json_rows import ndjson_rows
 from .rows import BadRow, Row
@@ -34,7 +34,7 @@ class Restored:
     Attributes:
         drawers, closets: what changed in the palace.
         vectors: how many stored vectors were taken, so that nothing has to be embedded for them.
-        useless_vectors: how many could not be: they belong to another text, or are no vectors.
+        useless_vectors: how many could not be: they belong to another text, or are no vectors of a model.
         bad_rows: how many lines could not be used.
         missing: how many lines the header promises that are not there.
     """
@@ -117,8 +117,6 @@ def restore(
     try:
         for batch in batched(_records(lines, done, on_bad), BATCH):
             with palace.writer() as connection:
-                if header.vectors and vectors and dimension:
-                    _note_dimension(connection, dimension)
                 for record in batch:
                     row_id = _write(connection, record, done)
                     if vectors and record.vector is not None:
@@ -163,10 +161,15 @@ def _record(value: Any) -> _Record:
     row_id = value.get("id")
     if row_id is not None and (type(row_id) is not int or not -(2**63) <= row_id < 2**63):
         raise BadValue(f"id: {str(row_id)[:40]!r} is no whole number of at most 64 bits")
-    vector = value.get("vector")
-    return _Record(
-        kind, row_id, values, None if vector is None else vector_from_json(vector), value.get("text_hash")
-    )
+    return _Record(kind, row_id, values, _vector(value.get("vector")), value.get("text_hash"))
+
+
+def _vector(value: Any) -> bytes | None:
+    """A line's vector; what cannot be read as one is empty, and costs its drawer nothing but an embedding."""
+    try:
+        return None if value is None else vector_from_json(value)
+    except BadValue:
+        return b""
 
 
 def _write(connection: Any, record: _Record, done: Restored) -> int:
@@ -199,11 +202,13 @@ def _write(connection: Any, record: _Record, done: Restored) -> int:
 
 def _write_vector(connection: Any, record: _Record, row_id: int, dimension: int, done: Restored) -> None:
     text = record.values["text"]
-    raw = text if isinstance(text, bytes) else str(text).encode("utf-8")
-    belongs = record.text_hash == embedded_hash(record.kind, raw.decode("utf-8", "replace"))
-    if not belongs or not as_matrix([(row_id, record.vector or b"")], dimension)[0]:
+    text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    belongs = record.text_hash == embedded_hash(record.kind, text)
+    if not belongs or not is_vector_of(record.kind, text, record.vector, dimension):
         done.useless_vectors += 1
         return
+    if not done.vectors:
+        _note_dimension(connection, dimension)
     done.vectors += connection.execute(
         f"insert into {record.kind}_vectors (id, vector, text_hash) values (?, ?, ?) on conflict(id) do nothing",
         [row_id, record.vector, record.text_hash],

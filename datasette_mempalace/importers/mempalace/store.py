@@ -13,7 +13,7 @@ from ...drawers import batched
 from ...embedding import unit_length
 from ...palace import Palace
 from ...schema import CLOSET_COLUMNS, DRAWER_COLUMNS
-from ...vectors import Kind, as_blob, embedded_hash
+from ...vectors import Kind, as_blob, embedded_hash, is_vector_of
 from .hnsw_files import Vector
 from .records import Row
 from .report import SHOWN, Tally
@@ -127,18 +127,31 @@ class Store:
         ).fetchall()
         ids = {name: row_id for name, row_id, has_vector in found if not has_vector}
         wanting = [row for row in rows if row[key] in ids]
-        full = [row for row in wanting if row[key] in vectors]
-        if full:
-            # Other metrics than cosine store vectors of any length; here they have length one.
-            unit = unit_length(np.stack([vectors[row[key]] for row in full]))
-            connection.executemany(
-                _VECTOR.format(kind=self.kind),
-                [
-                    (ids[row[key]], as_blob(vector), embedded_hash(self.kind, row["text"]))
-                    for row, vector in zip(full, unit, strict=True)
-                ],
-            )
-        without = [row[key] for row in wanting if row[key] not in vectors]
-        self.tally.vectors += len(full)
+        usable = self._usable([row for row in wanting if row[key] in vectors], vectors)
+        connection.executemany(
+            _VECTOR.format(kind=self.kind),
+            [
+                (ids[row[key]], usable[row[key]], embedded_hash(self.kind, row["text"]))
+                for row in wanting
+                if row[key] in usable
+            ],
+        )
+        without = [row[key] for row in wanting if row[key] not in usable]
+        self.tally.vectors += len(usable)
         self.tally.without_vector += len(without)
         self.tally.examples += without[: max(0, SHOWN - len(self.tally.examples))]
+
+    def _usable(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> dict[str, bytes]:
+        """The vectors of rows as they are stored here, by the rows' own ids, but for those that no model can have made."""
+        if not rows:
+            return {}
+        key = f"{self.kind}_id"
+        # Other metrics than cosine store vectors of any length; here they have length one.
+        unit = unit_length(np.stack([vectors[row[key]] for row in rows]))
+        found = {row[key]: as_blob(vector) for row, vector in zip(rows, unit, strict=True)}
+        dimension = unit.shape[1]
+        return {
+            row[key]: found[row[key]]
+            for row in rows
+            if is_vector_of(self.kind, row["text"], found[row[key]], dimension)
+        }

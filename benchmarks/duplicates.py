@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from datasette_mempalace.config import Settings
-from datasette_mempalace.duplicates import parse_duplicates, run_duplicates
+from datasette_mempalace.duplicates import run_duplicates
+from datasette_mempalace.duplicates.request import parse_duplicates
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.similar import parse_similar, run_similar
 from datasette_mempalace.vectors import as_blob

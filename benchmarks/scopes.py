@@ -22,7 +22,7 @@ from datasette_mempalace.config import Settings
 from datasette_mempalace.errors import MempalaceError
 from datasette_mempalace.nearest import nearest
 from datasette_mempalace.palace import Palace
-from datasette_mempalace.pool import count_in_scope
+from datasette_mempalace.rows import count_in_scope
 from datasette_mempalace.scope import Scope
 from datasette_mempalace.vectors import as_blob
 

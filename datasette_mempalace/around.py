@@ -12,7 +12,7 @@ from typing import Any
 from .answer import chunk_totals, place_of
 from .context import overlap
 from .equal_texts import copies_of
-from .pool import read_rows
+from .rows import read_rows
 from .words import quoted
 
 NEAR = 4  # chunks on each side that are linked by number

@@ -7,7 +7,8 @@ from collections import Counter
 from typing import Any
 
 from .moments import day_of
-from .pool import Pool, Search, count_in_scope, unite
+from .pool import Pool, Search, unite
+from .rows import count_in_scope
 from .scope import DIMENSIONS
 from .timeline import as_json, make_timeline
 

@@ -23,16 +23,11 @@ from .lexical_small import is_small
 from .nearest import nearest, true_distances
 from .palace import Palace
 from .request import SearchRequest
-from .schema import DRAWER_COLUMNS
+from .rows import count_in_scope, read_rows
 from .scope import Scope
 from .words import MOST_CHARACTERS, QueryWords, mempalace_words, stems_of
 
 MULTIPLE = 3
-# SQLite keeps what it is given: a BLOB in a column of texts would otherwise reach functions of texts.
-_PROMISED = tuple(
-    f"cast({column} as integer)" if column == "chunk_index" else f"cast({column} as text)"
-    for column in DRAWER_COLUMNS
-)
 # MemPalace rounds distances before it fuses them, which decides some close calls.
 MEMPALACE_DECIMALS = 4
 # Without vectors MemPalace ranks up to so many drawers that hold any of the words.
@@ -118,12 +113,6 @@ class Search:
         self.clock[step] = self.clock.get(step, 0.0) + (time.perf_counter() - started) * 1000
 
 
-def count_in_scope(connection: Any, scope: Scope, table: str = "drawers") -> int:
-    """How many drawers (or closets) a scope holds."""
-    where, parameters = scope.where()
-    return int(connection.execute(f"select count(*) from {table} where {where}", parameters).fetchone()[0])
-
-
 def pool_size(search: Search, n_results: int) -> int:
     """How many candidates each source is asked for: three for every hit, at least 30 for `palace`."""
     if search.request.ranking == "palace":
@@ -174,7 +163,7 @@ def unite(search: Search, scope: Scope, n_results: int, in_scope: int) -> Pool:
             distances = {**distances, **true_distances(search.connection, "drawer", search.vector, missing)}
         search.timed("lexical", started)
     ids = list(dict.fromkeys([*vectors, *lexical]))
-    near = [row_id for row_id in ids if search.vector is None or within(request, distances.get(row_id))]
+    near = [row_id for row_id in ids if search.vector is None or request.allows(distances.get(row_id))]
     rows = read_rows(search.connection, near)
     vector_ranks = {row_id: rank for rank, row_id in enumerate(vectors, 1)}
     lexical_ranks = {row_id: rank for rank, row_id in enumerate(lexical, 1)}
@@ -192,13 +181,6 @@ def unite(search: Search, scope: Scope, n_results: int, in_scope: int) -> Pool:
     ]
     exhausted = len(vectors) < size and len(lexical) < size
     return Pool(candidates, len(ids), exhausted, engine, note, len(vectors), len(lexical))
-
-
-def within(request: SearchRequest, distance: float | None) -> bool:
-    """Whether a distance is allowed; where there is a limit, one that is not known is not."""
-    if not request.max_distance:
-        return True
-    return distance is not None and distance <= request.max_distance
 
 
 def boost_by_closets(search: Search, scope: Scope, n_results: int, pool: Pool) -> None:
@@ -287,15 +269,6 @@ def _name(candidate: Candidate, request: SearchRequest) -> str:
     """What decides last: the drawer's id, after the effective distance in the ranking `mempalace`."""
     distance = candidate.effective_distance if request.ranking == "mempalace" else None
     return f"{distance or 0.0:.7f} {candidate.row['drawer_id']}"
-
-
-def read_rows(connection: Any, ids: list[int]) -> dict[int, dict[str, Any]]:
-    """Drawers by id, every column, each value of the kind that its column promises, whoever wrote it."""
-    rows = connection.execute(
-        f"select id, {', '.join(_PROMISED)} from drawers where id in (select value from json_each(?))",
-        [json.dumps(ids)],
-    )
-    return {row[0]: dict(zip(("id", *DRAWER_COLUMNS), row, strict=True)) for row in rows}
 
 
 def _read_closets(connection: Any, ids: list[int]) -> dict[int, tuple[str | None, str]]:

@@ -6,15 +6,14 @@ names, to `parse_request`; so a value that is wrong is wrong everywhere, in the 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import Any
 
 from .config import RANKINGS, STRATEGIES, Settings
 from .errors import BadInput, BadParameter
 from .filters import COLUMNS, OPERATORS, Filter, is_filter, make_filter
+from .parameter_values import read_choice, read_date, read_flag, read_number, read_one, read_whole
 from .scope import DATE_COLUMNS, Scope
 from .text import clean_text
 
@@ -59,6 +58,10 @@ class SearchRequest:
     dates: tuple[str | None, str | None] = (None, None)
     closet_texts: bool = True
 
+    def allows(self, distance: float | None) -> bool:
+        """Whether a hit may lie so far away; where there is a limit, a distance that is not known is too far."""
+        return not self.max_distance or (distance is not None and distance <= self.max_distance)
+
 
 def parse_request(
     parameters: Mapping[str, Any], settings: Settings, *, strict: bool = False, allow_blank: bool = False
@@ -78,12 +81,14 @@ def parse_request(
     """
     _check_names(parameters, strict)
     query = _query(parameters.get("q"), allow_blank)
-    since, before = (_one("since", parameters), _one("before", parameters))
+    since, before = (read_one("since", parameters), read_one("before", parameters))
     return SearchRequest(
         query=query,
         scope=_scope(parameters, since, before),
         n_results=read_whole("n_results", parameters, 1, settings.max_n_results, settings.n_results),
-        max_distance=_distance(parameters),
+        max_distance=read_number(
+            "max_distance", parameters, 0, 2, 0, "it must be a number from 0 (no limit) to 2"
+        ),
         candidate_strategy=read_choice(
             "candidate_strategy", parameters, STRATEGIES, settings.candidate_strategy
         ),
@@ -156,7 +161,7 @@ def _query(value: Any, allow_blank: bool) -> str:
 
 
 def _scope(parameters: Mapping[str, Any], since: str | None, before: str | None) -> Scope:
-    bounds = _date("since", since), _date("before", before)
+    bounds = read_date("since", since), read_date("before", before)
     if bounds[0] and bounds[1] and bounds[0] >= bounds[1]:
         raise BadParameter("since", since, f"it must lie before the end of the window, {before!r}")
     return Scope(
@@ -226,111 +231,3 @@ def _ids(value: Any) -> tuple[int, ...] | None:
     if any(abs(number) > MAX_ID for number in ids):
         raise BadParameter("ids", value, "it must be whole numbers of at most 64 bits")
     return ids
-
-
-def _one(name: str, parameters: Mapping[str, Any]) -> str | None:
-    value = parameters.get(name)
-    if isinstance(value, (list, tuple)):
-        given = [item for item in value if item not in ("", None)]
-        if len(given) > 1:
-            raise BadParameter(name, value, "it must be given once")
-        value = given[0] if given else None
-    return None if value is None or value == "" else str(value).strip() or None
-
-
-def read_whole(name: str, parameters: Mapping[str, Any], low: int, high: int, default: int) -> int:
-    """One parameter as a whole number.
-
-    Args:
-        name: the parameter.
-        parameters: as any face has them.
-        low, high: the least and the greatest allowed.
-        default: what it is when it is not set.
-    Raises:
-        BadParameter: when it is none, or lies outside.
-    """
-    text = _one(name, parameters)
-    if text is None:
-        return default
-    allowed = f"it must be a whole number from {low} to {high:,}"
-    try:
-        number = float(text) if "e" not in text.lower() and "_" not in text else math.nan
-        if not number.is_integer() or not low <= number <= high:
-            raise ValueError
-    except (ValueError, OverflowError):
-        raise BadParameter(name, text, allowed) from None
-    return int(number)
-
-
-def _distance(parameters: Mapping[str, Any]) -> float:
-    text = _one("max_distance", parameters)
-    try:
-        number = float(text or 0)
-        if not 0 <= number <= 2 or (text and "_" in text):
-            raise ValueError
-    except ValueError:
-        raise BadParameter("max_distance", text, "it must be a number from 0 (no limit) to 2") from None
-    return number
-
-
-def read_choice(name: str, parameters: Mapping[str, Any], allowed: tuple[str, ...], default: str) -> str:
-    """One parameter as one of a few words.
-
-    Args:
-        name: the parameter.
-        parameters: as any face has them.
-        allowed: the words.
-        default: what it is when it is not set.
-    Raises:
-        BadParameter: when it is another word.
-    """
-    text = _one(name, parameters)
-    if text is not None and text not in allowed:
-        raise BadParameter(name, text, f"it must be one of {', '.join(allowed)}")
-    return text or default
-
-
-def read_flag(name: str, parameters: Mapping[str, Any], default: bool) -> bool:
-    """One parameter as a flag.
-
-    Args:
-        name: the parameter.
-        parameters: as any face has them.
-        default: what it is when it is not set.
-    Raises:
-        BadParameter: when it is neither yes nor no.
-    """
-    text = _one(name, parameters)
-    if text is None:
-        return default
-    if text.lower() not in FLAGS:
-        raise BadParameter(name, text, "it must be 1 or 0, true or false")
-    return FLAGS[text.lower()]
-
-
-def _date(name: str, text: str | None) -> str | None:
-    """A date or date-time in ISO 8601 as SQLite's `datetime()` shows it: UTC when it names a zone, else as it is."""
-    if text is None:
-        return None
-    allowed = "it must be a date such as 2026-03-14 or a time such as 2026-03-14T09:30:00"
-    if len(text) < 10:
-        raise BadParameter(name, text, allowed)
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00").replace("z", "+00:00"))
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(timezone.utc)
-    except (ValueError, OverflowError):
-        raise BadParameter(name, text, allowed) from None
-    return f"{moment.year:04d}-{moment:%m-%d %H:%M:%S}"
-
-
-FLAGS = {
-    "1": True,
-    "true": True,
-    "on": True,
-    "yes": True,
-    "0": False,
-    "false": False,
-    "off": False,
-    "no": False,
-}

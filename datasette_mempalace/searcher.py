@@ -24,8 +24,9 @@ from .errors import (
 from .facets import count_days, count_facets
 from .origins import CHROMA_FILE, find_palace_of, how_to_import
 from .palace import Palace
-from .pool import Candidate, Pool, Search, count_in_scope, make_pool, pool_size
+from .pool import Candidate, Pool, Search, make_pool, pool_size
 from .request import SearchRequest, parse_request
+from .rows import count_in_scope
 from .scope import build_where_filter, scope_as_json
 from .stop_words import stop_words
 from .suggestions import near_names, near_words

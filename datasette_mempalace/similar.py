@@ -23,8 +23,9 @@ from .config import Settings
 from .errors import BadInput, BadParameter, DrawerNotFound, EmbedderMismatch, EmbedderUnavailable, NoVector
 from .nearest import Nearest, nearest
 from .palace import Palace
-from .pool import count_in_scope, read_rows, within
-from .request import SearchRequest, parse_request, read_flag
+from .parameter_values import read_flag
+from .request import SearchRequest, parse_request
+from .rows import count_in_scope, read_rows
 from .scope import Scope, scope_as_json
 from .snippets import snippet
 from .text import clean_text
@@ -244,9 +245,9 @@ def _in_order(
 
     def look(limit: int) -> tuple[Nearest, list[int], bool]:
         found = nearest(palace, connection, "drawer", vector, asked.scope, limit, in_scope)
-        near = [each for each, far in found.distances.items() if each != drawer["id"] and within(asked, far)]
+        near = [each for each, far in found.distances.items() if each != drawer["id"] and asked.allows(far)]
         farthest = max(found.distances.values(), default=0.0)
-        return found, near, len(found.distances) < limit or not within(asked, farthest)
+        return found, near, len(found.distances) < limit or not asked.allows(farthest)
 
     found, near, everything = look((MULTIPLE if first else 1) * (asked.n_results + 1))
     others, same = _by_source(connection, drawer, near)

@@ -21,7 +21,8 @@ from datasette_mempalace import search_table, sql_functions
 from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.config import SETTINGS, Settings
 from datasette_mempalace.importers.records import NAMES
-from datasette_mempalace.request import FLAGS, MAX_ID
+from datasette_mempalace.parameter_values import FLAGS
+from datasette_mempalace.request import MAX_ID
 from datasette_mempalace.request import PARAMETERS as SEARCH
 from datasette_mempalace.views import ROUTES
 from datasette_mempalace.views.openapi import path_of

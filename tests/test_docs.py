@@ -195,7 +195,7 @@ async def test_everything_that_is_said_of_drawers_is_described(served):
     for heading, path, parameters in (
         ("## A drawer", "drawer/1.json", ["as", "similar"]),
         ("## Similar drawers", "similar.json?drawer_id=1", similar.PARAMETERS),
-        ("## Duplicates", "duplicates.json?min_characters=1&threshold=1", duplicates.PARAMETERS),
+        ("## Duplicates", "duplicates.json?min_characters=1&threshold=1", duplicates.request.PARAMETERS),
     ):
         answer = (await served.client.get(f"/palace/-/mempalace/{path}")).json()
         assert answer["ok"], answer

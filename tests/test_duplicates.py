@@ -16,7 +16,9 @@ from datasette_mempalace.cli import mempalace
 from datasette_mempalace.cli import register as register_commands
 from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, put_drawers
-from datasette_mempalace.duplicates import Sets, find_duplicates, parse_duplicates, run_duplicates
+from datasette_mempalace.duplicates import find_duplicates, run_duplicates
+from datasette_mempalace.duplicates.look import Sets, alike
+from datasette_mempalace.duplicates.request import parse_duplicates
 from datasette_mempalace.errors import BadInput
 from datasette_mempalace.vectors import embed_pending
 from pages import Page
@@ -105,9 +107,9 @@ def test_drawers_without_a_vector_are_counted(tmp_path):
 
 
 def test_bounded_looks_go_on_where_the_last_one_ended(shelf, monkeypatch):
-    monkeypatch.setattr(duplicates, "WINDOW", 3)
-    monkeypatch.setattr(duplicates, "PART", 2)
-    monkeypatch.setattr(duplicates, "LEAST", 3)
+    monkeypatch.setattr(duplicates.look, "WINDOW", 3)
+    monkeypatch.setattr(duplicates.look, "PART", 2)
+    monkeypatch.setattr(duplicates.look, "LEAST", 3)
     seen, following, looks = [], None, 0
     while True:
         answer = look(shelf, pairs=1, **({"next": following} if following else {}))
@@ -146,7 +148,7 @@ def test_blocks_find_the_pairs_that_all_pairs_have(seed, rows, centres, threshol
     found, expected = Sets(), Sets()
     for start in range(0, rows, window):
         for other in range(0, rows, part):
-            for pair in duplicates._alike(
+            for pair in alike(
                 ids[start : start + window], vectors[start : start + window],
                 ids[other : other + part], vectors[other : other + part], threshold,
             ):  # fmt: skip
@@ -162,7 +164,7 @@ def test_blocks_find_the_pairs_that_all_pairs_have(seed, rows, centres, threshol
 def test_a_crowd_of_copies_is_one_cluster():
     vectors = np.ones((500, 4), dtype=np.float32) / 2
     sets = Sets()
-    for pair in duplicates._alike(np.arange(500), vectors, np.arange(500), vectors, 0.9):
+    for pair in alike(np.arange(500), vectors, np.arange(500), vectors, 0.9):
         sets.join(*pair)
     assert sets.all() == [list(range(500))]
 

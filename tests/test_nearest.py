@@ -11,7 +11,7 @@ from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, delete_drawers, put_drawers
 from datasette_mempalace.errors import MatrixUnavailable
 from datasette_mempalace.nearest import nearest
-from datasette_mempalace.pool import count_in_scope
+from datasette_mempalace.rows import count_in_scope
 from datasette_mempalace.scope import Scope
 from datasette_mempalace.vectors import as_blob
 

@@ -9,9 +9,10 @@ from ..equal_texts import drawers_with_text
 from ..errors import BadParameter
 from ..nearest import nearest
 from ..palace import Palace
-from ..pool import Search, count_in_scope
+from ..pool import Search
 from ..ranking import similarity
 from ..request import SearchRequest, parse_request
+from ..rows import count_in_scope
 from ..scope import Scope
 from ..searcher import embed_query, run_search
 from ..text import clean_text

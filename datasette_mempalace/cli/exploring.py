@@ -84,7 +84,8 @@ def duplicates(palace: Path, as_json: bool, config: Path | None, **options: Any)
 
     Every drawer is held against every other one, which takes minutes for 100,000.
     """
-    from ..duplicates import parse_duplicates, run_duplicates
+    from ..duplicates import run_duplicates
+    from ..duplicates.request import parse_duplicates
 
     with common.open_palace(palace, config) as opened:
         request = parse_duplicates(parameters_of(opened, options), opened.settings, strict=True)

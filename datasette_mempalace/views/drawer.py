@@ -15,8 +15,9 @@ from ..config import Settings
 from ..errors import MempalaceError
 from ..facts import read_facts
 from ..palace import Palace
+from ..parameter_values import read_choice
 from ..registry import run
-from ..request import SearchRequest, parse_request, read_choice, request_parameters
+from ..request import SearchRequest, parse_request, request_parameters
 from ..scope import Scope
 from ..similar import SimilarRequest, find_drawer, run_similar
 from ..time_limit import limited_reader

@@ -5,14 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import Settings
-from ..duplicates import (
-    MIN_CHARACTERS,
-    PARAMETERS,
-    THRESHOLD,
-    DuplicatesRequest,
-    parse_duplicates,
-    run_duplicates,
-)
+from ..duplicates import run_duplicates
+from ..duplicates.request import MIN_CHARACTERS, PARAMETERS, THRESHOLD, DuplicatesRequest, parse_duplicates
 from ..palace import Palace
 from ..registry import run
 from ..request import request_parameters

@@ -16,8 +16,9 @@ from datasette.utils.asgi import AsgiStream
 
 from ..errors import MempalaceError
 from ..palace import Palace
+from ..parameter_values import read_flag
 from ..registry import run
-from ..request import SearchRequest, read_flag
+from ..request import SearchRequest
 from ..searcher import run_search
 from .access import cors_headers, palace_of, parameters_of, reading_only
 from .api import add_urls, as_csv, asked_by, attachment, data_links, search_csv

@@ -12,8 +12,9 @@ from ..cells import cell, written
 from ..errors import MempalaceError
 from ..explore.values import LISTS, list_values
 from ..palace import Palace
+from ..parameter_values import read_whole
 from ..registry import run
-from ..request import SearchRequest, parse_request, read_whole, request_parameters
+from ..request import SearchRequest, parse_request, request_parameters
 from ..scope import scope_as_json
 from ..text import source_name
 from . import present

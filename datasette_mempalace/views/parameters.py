@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..config import RANKINGS, STRATEGIES, Settings
-from ..duplicates import CLUSTERS, LOWEST, MIN_CHARACTERS, THRESHOLD
+from ..duplicates.request import CLUSTERS, LOWEST, MIN_CHARACTERS, THRESHOLD
 from ..explore.values import LISTS
 from ..filters import COLUMNS, OPERATORS
-from ..request import FLAGS, MAX_FILTERS, MAX_ID, MAX_QUERY, MAX_VALUES
+from ..parameter_values import FLAGS
+from ..request import MAX_FILTERS, MAX_ID, MAX_QUERY, MAX_VALUES
 from ..request import PARAMETERS as SEARCH
 from ..scope import DATE_COLUMNS
 

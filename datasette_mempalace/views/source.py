@@ -7,8 +7,9 @@ from typing import Any
 from ..errors import BadInput
 from ..explore.source import PART, SourceAsked, read_source
 from ..palace import Palace
+from ..parameter_values import read_whole
 from ..registry import run
-from ..request import SearchRequest, read_whole
+from ..request import SearchRequest
 from ..text import clean_text
 from . import present
 from .access import parameters_of

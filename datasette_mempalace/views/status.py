@@ -18,8 +18,8 @@ from ..checks import Finding
 from ..compat import configuration, may_debug
 from ..errors import BadParameter
 from ..palace import Palace
+from ..parameter_values import FLAGS
 from ..registry import run
-from ..request import FLAGS
 from ..sql_tables import why_off
 from ..status import palace_status
 from . import present

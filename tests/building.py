@@ -1,10 +1,12 @@
 """Small palaces for tests: made with the real embedding model, filled, embedded and mirrored."""
 
+import numpy as np
+
 from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.request import parse_request
 from datasette_mempalace.searcher import run_search
-from datasette_mempalace.vectors import embed_pending
+from datasette_mempalace.vectors import as_blob, embed_pending
 
 
 def make_palace(path, drawers=(), *, mirror=False, settings=None):
@@ -23,6 +25,20 @@ def add(palace, *drawers, mirror=False):
     embed_pending(palace)
     if mirror:
         palace.mirror.sync()
+
+
+def add_unread(palace, number):
+    """Add drawers with vectors made by chance, sooner than a model makes them: over a thousand fill Chroma's index files."""
+    put_drawers(palace, [Drawer(f"text {place}") for place in range(number)])
+    chance = np.random.default_rng(3)
+    with palace.writer() as connection:
+        rows = connection.execute(
+            "select id from drawers where id not in (select id from drawer_vectors)"
+        ).fetchall()
+        for (row_id,) in rows:
+            vector = chance.normal(size=384).astype(np.float32)
+            blob = as_blob(vector / np.linalg.norm(vector))
+            connection.execute("insert into drawer_vectors values (?, ?, ?)", [row_id, blob, str(row_id)])
 
 
 def drawer_fields(drawer):

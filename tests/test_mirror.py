@@ -6,17 +6,16 @@ import shutil
 import threading
 import time
 
-import numpy as np
 import pytest
 
-from building import add, find, make_palace, one, texts
+from building import add, add_unread, find, make_palace, one, texts
 from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, delete_drawers, put_drawers
 from datasette_mempalace.errors import MempalaceError, MirrorUnavailable
 from datasette_mempalace.mirror.sync import Sync
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.scope import Scope
-from datasette_mempalace.vectors import as_blob, embed_pending
+from datasette_mempalace.vectors import embed_pending
 
 DRAWERS = [("the red fox", "w", "r"), ("the blue whale", "w", "s"), ("the green lizard", "v", None)]
 
@@ -226,13 +225,7 @@ def segment_files(palace, name):
 def large(tmp_path):
     """A palace with enough vectors that Chroma has written its index files, its mirror closed in order."""
     with make_palace(tmp_path / "large.db", [("the red fox", "w", "r")]) as palace:
-        put_drawers(palace, [Drawer(f"text {number}") for number in range(1100)])
-        chance = np.random.default_rng(3)
-        with palace.writer() as connection:
-            for (row_id,) in connection.execute("select id from drawers where id > 1").fetchall():
-                vector = chance.normal(size=384).astype(np.float32)
-                blob = as_blob(vector / np.linalg.norm(vector))
-                connection.execute("insert into drawer_vectors values (?, ?, ?)", [row_id, blob, str(row_id)])
+        add_unread(palace, 1100)
         palace.mirror.sync()
         yield palace
 

@@ -14,20 +14,17 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from building import add, find, make_palace, texts
+from building import add, add_unread, find, make_palace, texts
 from datasette_mempalace.cli import mempalace, register
-from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.errors import MempalaceError
 from datasette_mempalace.keeper import keep_in_step
 from datasette_mempalace.mirror import trouble as mirror_trouble
 from datasette_mempalace.mirror.check import note_closed
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.status import palace_status
-from datasette_mempalace.vectors import as_blob
 
 SIZE = 1200
 pytestmark = pytest.mark.long
@@ -41,13 +38,7 @@ def original(tmp_path_factory):
     """A palace with enough vectors that Chroma has written its index files, its mirror closed in order."""
     folder = tmp_path_factory.mktemp("damage")
     with make_palace(folder / "p.db", [("the red fox", "w", "r")]) as palace:
-        put_drawers(palace, [Drawer(f"text {number}") for number in range(SIZE - 1)])
-        chance = np.random.default_rng(3)
-        with palace.writer() as connection:
-            for (row_id,) in connection.execute("select id from drawers where id > 1").fetchall():
-                vector = chance.normal(size=384).astype(np.float32)
-                blob = as_blob(vector / np.linalg.norm(vector))
-                connection.execute("insert into drawer_vectors values (?, ?, ?)", [row_id, blob, str(row_id)])
+        add_unread(palace, SIZE - 1)
         palace.mirror.sync()
         palace.checkpoint()
     return folder

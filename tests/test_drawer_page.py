@@ -15,7 +15,7 @@ from datasette_mempalace.importers.mempalace.graph import put_rows
 from datasette_mempalace.keeper import Keeper
 from datasette_mempalace.origins import make_tables, record_origin
 from datasette_mempalace.palace import Palace
-from datasette_mempalace.views.drawer import look_at, parse_look
+from datasette_mempalace.views.drawer_look import look_at, parse_look
 from pages import Page
 
 TEMPLATES = str(Path(__file__).resolve().parent.parent / "templates")

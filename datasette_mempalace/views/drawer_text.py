@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 
 from ..answer import heading_of
 from ..around import COPIES, Neighbour
 from ..compat import sql_url
-from ..scope import Scope
 from ..stop_words import stop_words
 from ..text import clean_text, source_name
 from ..words import MOST_CHARACTERS, QueryWords, find_words, read_query
 from . import markdown, present
+from .drawer_look import REACHES, DrawerLinks, DrawerRequest, Found, reach_of
 from .links import HITS_SQL, Links
 from .snippets import Part, parts
-
-if TYPE_CHECKING:
-    from .drawer import DrawerLinks, DrawerRequest, Found
 
 NEIGHBOUR_CHARACTERS = 1_500
 HEADINGS = 9  # of the outline that are shown at once, the current one in their middle
 MOST_HEADINGS = 200  # folded away on each side
 CLOSET_LINES = 12
-REACHES = ("everywhere", "wing", "room")  # where similar drawers are looked for
 FACTS = ("hall", "added_by", "authored_at", "content_date", "parent_drawer_id")
 WHY = {
     "drawer": "taken from this drawer",
@@ -147,13 +143,6 @@ def similar_view(hit: Mapping[str, Any], links: Links, url: str) -> dict[str, An
         "same_source": hit["same_source"],
         "same_text": hit["same_text"],
     }
-
-
-def reach_of(row: Mapping[str, Any], reach: str) -> Scope:
-    """A name of `REACHES` as the scope that it means for a drawer."""
-    if reach == "everywhere":
-        return Scope()
-    return Scope(wings=(row["wing"],), rooms=(row["room"],) if reach == "room" else ())
 
 
 def _similar(found: Found, asked: DrawerRequest, links: DrawerLinks) -> dict[str, Any]:

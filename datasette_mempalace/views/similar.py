@@ -13,7 +13,8 @@ from ..similar import PARAMETERS, SimilarRequest, parse_similar, run_similar
 from . import present
 from .access import parameters_of
 from .data import data_of_palace
-from .drawer_text import REACHES, reach_of, similar_sql, similar_view
+from .drawer_look import REACHES, reach_of
+from .drawer_text import similar_sql, similar_view
 from .frame import page_of_palace, sheet_url
 from .links import Links, Pair
 from .operation import Operation, described

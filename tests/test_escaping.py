@@ -9,9 +9,8 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from building import make_palace
+from building import full_of, make_palace
 from datasette_mempalace.cells import cell
-from datasette_mempalace.drawers import Drawer
 
 PROJECT = Path(__file__).resolve().parent.parent
 TEMPLATES = [
@@ -70,14 +69,10 @@ def evil_path(tmp_path_factory):
     """A palace whose every string is an attack."""
     path = tmp_path_factory.mktemp("evil") / "palace.db"
     drawers = [
-        Drawer(
+        full_of(
+            EVIL,
             f"A lamp {EVIL} number {number}.",
-            wing=EVIL,
-            room=f"room {EVIL}",
-            hall=EVIL,
-            source_file=f"/notes/{EVIL}",
             chunk_index=number,
-            added_by=EVIL,
             filed_at=EVIL if number else "2026-01-01T10:00:00",
             content_date=EVIL,
             metadata={"heading": EVIL, EVIL: EVIL},

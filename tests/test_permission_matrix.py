@@ -11,10 +11,9 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 
-from building import make_palace
+from building import full_of, make_palace
 from datasette_mempalace import searcher
 from datasette_mempalace.compat import IS_ONE
-from datasette_mempalace.drawers import Drawer
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.pitfalls import permission_pitfalls
 from datasette_mempalace.vectors import embed_pending
@@ -132,16 +131,12 @@ def secret_path(tmp_path_factory):
     """A palace whose every string holds the secret."""
     path = tmp_path_factory.mktemp("secret") / "palace.db"
     drawers = [
-        Drawer(
+        full_of(
+            SECRET,
             f"The lamp keeper of chapter {number} hides the key in the {SECRET}.",
-            wing=SECRET,
-            room=f"room {SECRET}",
-            hall=SECRET,
             source_file=f"/{SECRET}/{SECRET}-{number % 2}.md",
             chunk_index=number,
-            added_by=SECRET,
             filed_at=f"2026-01-0{number + 1}T10:00:00",
-            metadata={"heading": f"About the {SECRET}"},
         )
         for number in range(5)
     ]

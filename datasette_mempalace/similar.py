@@ -170,6 +170,9 @@ def find_drawer(connection: Any, drawer: str | int) -> dict[str, Any]:
     if found is None:  # a name that another program left as a BLOB or a number, and pages show as text
         query = "select id from drawers where typeof(drawer_id) <> 'text' and cast(drawer_id as text) = ?"
         found = connection.execute(query, [str(drawer)]).fetchone()
+    if found is None and "\ufffd" in str(drawer):  # a name with bytes that are no text, as pages show it
+        names = connection.execute("select id, cast(drawer_id as text) from drawers order by id")
+        found = next((row for row in names if row[1] == drawer), None)
     if found is None:
         shown = repr(drawer) if len(str(drawer)) <= 80 else repr(str(drawer)[:79] + "…")
         raise DrawerNotFound(

@@ -15,6 +15,7 @@ from datasette_mempalace.importers.mempalace.graph import put_rows
 from datasette_mempalace.keeper import Keeper
 from datasette_mempalace.origins import make_tables, record_origin
 from datasette_mempalace.palace import Palace
+from datasette_mempalace.vectors import embed_pending
 from datasette_mempalace.views.drawer_look import look_at, parse_look
 from pages import Page
 
@@ -122,6 +123,44 @@ async def test_copies_and_closets_are_named(guide, chunks):
     assert "Chapter 1, Chapter 2" in page.text
     back = json.loads(await get(guide, page_path("copy", ".json")))
     assert [copy["drawer_id"] for copy in back["copies"]] == [chunks[0][1]]
+
+
+# As SQL, by other programs: bytes that are no text, a BLOB, a number, with NULs, one that looks like another's row.
+RAW_IDS = [
+    "x'ff41'",
+    "cast(x'ff41' as text)",
+    "x'fe00ff'",
+    "x'6162'",
+    "4.5",
+    "'a' || char(0) || 'b'",
+    "char(0)",
+    "'2'",
+    "''",
+]
+
+
+@pytest.mark.parametrize("raw", RAW_IDS)
+async def test_a_name_that_is_no_text_leads_to_its_drawer(make_datasette, tmp_path, raw):
+    path = tmp_path / "palace.db"
+    with make_palace(path, [("the first harbour", "w", "r"), ("the second harbour", "w", "r")]) as palace:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(
+                f"insert into drawers(drawer_id, text, wing) values ({raw}, 'an odd harbour of tugboats', 'odd')"
+            )
+        embed_pending(palace)
+    datasette = make_datasette(path)
+    for address in ("?q=tugboats&n_results=1", "?wing=odd", "/duplicates"):
+        page = Page((await datasette.client.get(PALACE + address)).text)
+        for href in {href for href, _ in page.links if "/-/mempalace/drawer/" in href}:
+            response = await datasette.client.get(href)
+            assert (response.status_code, "an odd harbour of" in response.text) == (200, True), href
+    hit = json.loads(await get(datasette, f"{PALACE}.json?q=tugboats&n_results=1"))["results"][0]
+    for address in (hit["url"], hit["url"] + ".json"):
+        assert "an odd harbour of tugboats" in await get(datasette, address.replace("http://localhost", ""))
+    similar = await datasette.client.get(
+        f"{PALACE}/similar.json", params={"drawer_id": hit["drawer_id"] or hit["id"]}
+    )
+    assert similar.json()["drawer"]["id"] == 3
 
 
 @pytest.mark.parametrize("drawer_id", ODD_IDS)

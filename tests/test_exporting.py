@@ -620,7 +620,14 @@ def test_a_link_is_followed_and_permissions_stay(tmp_path, palace_path):
         (["nowhere/out.csv"], "does not exist"),
         (["out.csv", "--n-results", "3"], "--query"),
         (["out.csv", "--query", "x", "--n-results", "0"], "n_results"),
-        (["out.csv", "--query", " "], None),
+        (["out.csv", "--query", " "], "--query has no words to search for; leave it out"),
+        *(
+            (["out.csv", option, ""], f"{option[2:]}: '' is not allowed; it must not be empty here")
+            for option in ("--wing", "--room", "--source-file", "--since", "--before")
+        ),
+        (["out.csv", "--wing", "acme-app", "--wing", ""], "it must not be empty here"),
+        (["out.csv", "--since", " "], "it must not be empty here"),
+        (["out.csv", "--filter", "added_by="], "it must not be empty here"),
         (["out.csv", "--since", "yesterday"], "since"),
         (["out.csv", "--filter", "colour=red"], "filter"),
         (["palace.db", "--format", "csv", "--force"], "palace itself"),

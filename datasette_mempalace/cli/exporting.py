@@ -14,7 +14,7 @@ import click
 from ..errors import BadInput
 from . import common, working
 from .common import PalaceCommand, config_option, counted, note, palace_argument, wait_for_model
-from .scope import parameters_of, scope_options
+from .scope import parameters_of, refuse_empty, scope_options
 
 if TYPE_CHECKING:
     from ..exporters.readable import Readable
@@ -75,6 +75,9 @@ def export(
     common.require(
         n_results is None or query is not None, "n_results", n_results, "it goes with a search: add --query"
     )
+    refuse_empty(options)
+    if query is not None and not query.strip():
+        raise BadInput("--query has no words to search for; leave it out to export without a search.")
     with common.open_palace(palace, config) as opened, working.steps() as bars:
         parameters = parameters_of(opened, options) | {
             "q": query,
@@ -116,7 +119,7 @@ def _selection(palace: Palace, parameters: dict[str, Any]) -> Selection:
     from ..suggestions import near_names
     from .showing import did_you_mean, remarks
 
-    asked = parse_request(parameters, palace.settings, strict=True, allow_blank=parameters["q"] is None)
+    asked = parse_request(parameters, palace.settings, strict=True, allow_blank=True)
     if not asked.query:
         with palace.reader() as connection:
             near = near_names(connection, asked.scope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,6 +55,23 @@ def parameters_of(palace: Palace, options: dict[str, Any]) -> dict[str, Any]:
     given = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
     filters = _column_filters(given.pop("filters"))
     return given | {"source_file": stored_sources(palace, options["source_file"])} | filters
+
+
+def refuse_empty(options: Mapping[str, Any]) -> None:
+    """Refuse an option without a value where no filter means everything: a script's variable may have been empty.
+
+    Args:
+        options: one value or several each, by name; `filters` as NAME=VALUE.
+    Raises:
+        BadParameter: naming the option.
+    """
+    for name, given in options.items():
+        for value in given if isinstance(given, tuple) else (given,):
+            blank = not value.strip() if name in ("since", "before") and value else value == ""
+            if blank or (name == "filters" and value.endswith("=")):
+                option = "filter" if name == "filters" else name.replace("_", "-")
+                allowed = "it must not be empty here, where that could mean everything"
+                raise BadParameter(option, value, allowed)
 
 
 def stored_sources(palace: Palace, given: tuple[str, ...]) -> list[str]:

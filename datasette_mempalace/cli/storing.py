@@ -12,7 +12,7 @@ from ..errors import BadInput, BadParameter
 from ..importers.reading import MAX_BYTES
 from . import common, working
 from .common import PalaceCommand, config_option, counted, note, palace_argument
-from .scope import stored_sources
+from .scope import refuse_empty, stored_sources
 
 if TYPE_CHECKING:
     from ..importers.files import Mined
@@ -154,10 +154,7 @@ def delete(
     from ..drawers import delete_drawers
 
     given = {"drawer-id": drawer_ids, "wing": wings, "room": rooms, "source-file": sources}
-    for name, values in given.items():
-        common.require(
-            "" not in values, name, "", "it must not be empty here, where that could mean everything"
-        )
+    refuse_empty(given)
     if everything == any(given.values()):
         raise BadInput(
             "Say what to delete with --drawer-id, --wing, --room or --source-file, or give --all for every drawer"

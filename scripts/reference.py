@@ -20,7 +20,7 @@ import click
 from datasette_mempalace import search_table, sql_functions
 from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.config import SETTINGS, Settings
-from datasette_mempalace.importers.records import NAMES
+from datasette_mempalace.importers.columns import NAMES
 from datasette_mempalace.parameter_values import FLAGS
 from datasette_mempalace.request import MAX_ID
 from datasette_mempalace.request import PARAMETERS as SEARCH

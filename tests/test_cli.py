@@ -188,7 +188,42 @@ def test_import_of_what_is_no_table_says_what_may_have_been_meant(tmp_path, text
         assert "neither JSON nor CSV with a column text, content" in result.stderr
         assert "datasette mempalace mine PALACE FOLDER" in result.stderr
         assert len(result.stderr.splitlines()) <= 2
-    assert drawers(tmp_path / "p.db") == []
+    assert not (tmp_path / "p.db").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["import", "{new}", "{dir}/nowhere.csv"],
+        ["import", "{new}", "{dir}/prose.txt"],
+        ["import", "{new}", "{dir}/broken.json"],
+        ["import", "{new}", "{dir}/unusable.ndjson"],
+        ["import", "{new}", "{dir}/a.csv", "--map", "text=colour"],
+        ["import", "{new}", "{dir}/a.csv", "--map", "text=metadata"],
+        ["import", "{new}", "{dir}/a.csv", "--re-embed"],
+        ["import", "{new}", "{dir}/a.csv", "--config", "{dir}/bad-setting.json"],
+        ["import", "{new}", "{dir}/newer.ndjson"],
+        ["mine", "{new}", "{dir}/nowhere"],
+        ["mine", "{new}", "{dir}/a.csv"],
+        ["mine", "{new}", "{dir}/notes", "--max-bytes", "0"],
+        ["import-palace", "{new}", "{dir}/notes"],
+        ["init", "{new}", "--embedder", "nobody"],
+    ],
+)
+def test_what_is_refused_makes_no_palace(tmp_path, notes, arguments):
+    for name, content in {
+        "prose.txt": "The spare key hangs behind the pot.\n",
+        "broken.json": '[{"text": ',
+        "unusable.ndjson": '{"colour": "red"}\n{"text": [1]}\n',
+        "a.csv": "text\nA note\n",
+        "newer.ndjson": '{"mempalace_export": 99}\n',
+        "bad-setting.json": '{"plugins": {"datasette-mempalace": {"max_n_results": "many"}}}',
+    }.items():
+        (tmp_path / name).write_text(content)
+    before = sorted(tmp_path.rglob("*"))
+    result = run(*(argument.format(new=tmp_path / "new.db", dir=tmp_path) for argument in arguments))
+    assert result.exit_code in (1, 2), result.output
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize(

@@ -84,11 +84,17 @@ def import_(
 
 
 def _import(palace: Path, config: Path | None, stream: IO[bytes], bars: Steps, **options: Any) -> None:
-    from ..importers.records import import_records
+    from ..importers.records import Records
 
     shown = _BadRows()
+    records = Records(stream, on_bad=shown, **options)
+    if records.is_empty and records.done.bad_rows and not palace.exists():
+        bars.close()
+        shown.tell()
+        note(f"No record of the file can be used, so {palace} was not made.")
+        raise click.exceptions.Exit(FAILED)
     with common.make_palace(palace, config) as opened:
-        done = import_records(opened, stream, on_bad=shown, **options)
+        done = records.put_into(opened)
         bars.close()
         shown.tell()
         click.echo(_sentence(done))

@@ -16,11 +16,8 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import re
-import socket
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -37,6 +34,9 @@ from datasette.app import Datasette
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.text import text_hash
 from datasette_mempalace.vectors import as_blob
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "scripts"))
+from server import Server
 
 DIMENSION = 384
 WRITES_A_SECOND = 5
@@ -60,12 +60,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "palace.db"
         build(path, given.drawers)
-        server, url = serve(path)
-        try:
-            print(json.dumps(load(server, url, path, given), indent=2))
-        finally:
-            server.terminate()
-            server.wait(60)
+        with Server(path, "/palace/-/mempalace.json?q=lamp1", 10_000) as server:
+            for number in range(20):
+                ask(f"{server.url}/palace/-/mempalace.json?q=lamp{number}")
+            print(json.dumps(load(server, path, given), indent=2))
 
 
 def build(path: Path, drawers: int) -> None:
@@ -95,53 +93,27 @@ def build(path: Path, drawers: int) -> None:
         palace.checkpoint()
 
 
-def serve(path: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """A Datasette for the palace, warm."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "datasette",
-        str(path),
-        "-p",
-        str(port),
-        "--setting",
-        "sql_time_limit_ms",
-        "10000",
-    ]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    for _ in range(300):
-        if ask(url + "/palace/-/mempalace.json?q=lamp1")[0] == 200:
-            break
-        time.sleep(0.3)
-    for number in range(20):
-        ask(f"{url}/palace/-/mempalace.json?q=lamp{number}")
-    return server, url
-
-
-def load(server: subprocess.Popen[bytes], url: str, path: Path, given: Any) -> dict[str, Any]:
+def load(server: Server, path: Path, given: Any) -> dict[str, Any]:
     """Ask, write and watch for a while."""
-    alone = Asker(url, lambda chance: chance.choice(PAGES), 0)
+    alone = Asker(server.url, lambda chance: chance.choice(PAGES), 0)
     alone.run_until(time.monotonic() + min(5.0, given.seconds))
     end = time.monotonic() + given.seconds
     askers = [
-        Asker(url, sql_search if given.sql else json_search, number) for number in range(1, given.clients + 1)
+        Asker(server.url, sql_search if given.sql else json_search, number)
+        for number in range(1, given.clients + 1)
     ]
-    pages = Asker(url, lambda chance: chance.choice(PAGES), 0, pause=0.05)
+    pages = Asker(server.url, lambda chance: chance.choice(PAGES), 0, pause=0.05)
     written: list[int] = []
     threads = [threading.Thread(target=asker.run_until, args=(end,)) for asker in (*askers, pages)]
     threads.append(threading.Thread(target=write, args=(path, end, written)))
-    memory = [megabytes(server.pid)]
+    memory = [server.memory()]
     for thread in threads:
         thread.start()
     time.sleep(given.seconds / 2)
-    memory.append(megabytes(server.pid))
+    memory.append(server.memory())
     for thread in threads:
         thread.join()
-    memory.append(megabytes(server.pid))
+    memory.append(server.memory())
     times = [spent for asker in askers for spent in asker.times]
     problems = [problem for asker in (*askers, pages) for problem in asker.problems]
     return {
@@ -230,13 +202,6 @@ def quantiles(times: list[float]) -> dict[str, float]:
         return {}
     cut = statistics.quantiles(times, n=100)
     return {"p50": round(cut[49]), "p95": round(cut[94]), "p99": round(cut[98]), "max": round(max(times))}
-
-
-def megabytes(process: int) -> int:
-    """What a process holds; 0 where the system does not say."""
-    status = Path(f"/proc/{process}/status")
-    found = re.search(r"VmRSS:\s+(\d+) kB", status.read_text()) if status.exists() else None
-    return int(found[1]) // 1024 if found else 0
 
 
 if __name__ == "__main__":

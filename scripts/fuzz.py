@@ -14,13 +14,10 @@ import argparse
 import json
 import os
 import random
-import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -31,12 +28,14 @@ from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.request import PARAMETERS
 from datasette_mempalace.vectors import embed_pending
+from server import Server
 
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"
     "response_schema_conformance,unsupported_method,allow_header_conformance"
 )
 SECONDS = 20  # for one answer
+FIRST = "/palace/-/mempalace.json?q=lamp"  # what the server must answer before anything else is asked
 GROWTH = 1.35  # of memory between the warm server and the end
 NAMES = [
     "plain",
@@ -96,7 +95,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=3600, help="how long the second part may take (3600)")
     parser.add_argument("--seed", type=int, default=0, help="for the same requests again")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, Server(make_palace(Path(folder) / "palace.db")) as server:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Server(make_palace(Path(folder) / "palace.db"), FIRST, 5_000) as server,
+    ):
         warm_up = pages(server, 200, given.seed + 1)
         memory = [server.memory()]
         failures = warm_up
@@ -143,49 +145,6 @@ def make_palace(path: Path) -> Path:
         embed_pending(palace)
         palace.checkpoint()
     return path
-
-
-class Server:
-    """A Datasette in a process of its own, on a free port."""
-
-    def __init__(self, path: Path):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-        self.log = path.with_name("log.txt")
-        command = [
-            sys.executable,
-            "-m",
-            "datasette",
-            str(path),
-            "-p",
-            str(port),
-            "--setting",
-            "sql_time_limit_ms",
-            "5000",
-        ]
-        self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT)
-
-    def __enter__(self) -> Server:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(self.url + "/palace/-/mempalace.json?q=lamp", timeout=5).read()
-                return self
-            except OSError:
-                time.sleep(0.2)
-        self.process.kill()
-        raise SystemExit(f"The server did not start:\n{self.log.read_text('utf-8', 'replace')}")
-
-    def __exit__(self, *problem: object) -> None:
-        self.process.terminate()
-        self.process.wait(60)
-
-    def memory(self) -> int:
-        """Megabytes that the process holds; 0 where the system does not say."""
-        status = Path(f"/proc/{self.process.pid}/status")
-        found = re.search(r"VmRSS:\s+(\d+) kB", status.read_text()) if status.exists() else None
-        return int(found[1]) // 1024 if found else 0
 
 
 def pages(server: Server, requests: int, seed: int) -> list[str]:

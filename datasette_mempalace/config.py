@@ -44,6 +44,7 @@ class Settings:
     sync_seconds: float = 2.0
     warm_up: bool = True
     table_function: bool = True
+    rich_tracebacks: bool = False
     given: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -251,6 +252,10 @@ SETTINGS: dict[str, Setting] = {
     "warm_up": Setting(FLAG, "whether a server loads the model when it starts, before somebody searches"),
     "table_function": Setting(
         FLAG, "whether `mempalace_search` is [a table in SQL](sql.md#mempalace_search-as-a-table), too"
+    ),
+    "rich_tracebacks": Setting(
+        FLAG,
+        "whether Datasette may log [all local variables of an error](limits.md#logs); for the whole instance",
     ),
 }
 

@@ -20,6 +20,8 @@ TAIL = 10_000
 # A mirror that is further behind is filled anew, which takes no longer than catching up.
 MOST = 500_000
 BATCH = 10_000
+# More than any process has seen beyond what the palace records.
+JUMP = 10_000_000
 
 
 def last_change(connection: Any) -> int:
@@ -102,6 +104,15 @@ def start_anew(connection: Any) -> None:
         "insert into drawer_changes(kind, row_id, change) values ('drawer', 0, 'unknown'), ('drawer', 0, 'unknown')"
     )
     connection.execute("delete from drawer_changes where seq < (select max(seq) from drawer_changes)")
+
+
+def begin_after_all_that_was(connection: Any) -> None:
+    """Let a log that was made again go on after every number of the one before it, as far as anybody may know it."""
+    known = max(get_number(connection, key) or 0 for key in ("mirror_position", "full_text_checked"))
+    connection.execute(
+        "insert into drawer_changes(seq, kind, row_id, change) values (?, 'drawer', 0, 'unknown')",
+        [max(known, last_change(connection)) + JUMP],
+    )
 
 
 def last_gap(connection: Any) -> int | None:

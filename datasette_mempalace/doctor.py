@@ -10,15 +10,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import checks
-from .change_log import last_change, last_gap, prune, start_anew
-from .checks import Finding
+from datasette.utils.sqlite import sqlite3
+
+from . import checks, vector_checks
+from .change_log import begin_after_all_that_was, last_change, last_gap, prune, start_anew
 from .errors import MempalaceError
+from .finding import Finding
 from .mirror.state import read_position
 from .palace import Palace
-from .schema_repair import missing, restore
 from .status import palace_status
-from .vectors import KINDS, Kind, embed_pending, remove_orphans
+from .structure import Made, is_incomplete, remake
+from .vectors import KINDS, Kind, embed_pending, record_dimension, remove_orphans
 
 BATCH = 5_000
 
@@ -30,21 +32,25 @@ def examine(palace: Palace, config: Mapping[str, Any] | None = None) -> list[Fin
         palace: the palace; nothing in it is changed.
         config: the content of metadata.yml or datasette.yaml, for its permissions; None when there is none.
     Returns:
-        a finding for each check; of a damaged file that one alone.
+        a finding for each check; of a damaged file, or one that lacks tables, that alone.
     """
     with palace.reader() as connection:
         file = checks.database_file(connection)
-    if not file.ok:
-        return [file]
+        if not file.ok:
+            return [file]
+        tables = checks.tables(connection)
+    if not tables.ok:
+        return [file, tables]
     status = palace_status(palace)
     with palace.reader() as connection:
         read = _read(connection, status, None)
     return [
         file,
+        tables,
         *(checks.full_text(palace, f"{kind}s") for kind in KINDS),
         *read,
         checks.model(status),
-        checks.same_model(palace),
+        vector_checks.same_model(palace),
         checks.mirror(palace, status, ask=True),
         *_around(palace, config),
     ]
@@ -58,13 +64,18 @@ def look_over(palace: Palace, config: Mapping[str, Any] | None, most: int) -> li
         config: the instance's own configuration.
         most: how many vectors of each kind are looked at, chosen by chance.
     Returns:
-        a finding for each check.
+        a finding for each check; where tables are missing, that alone.
     """
+    with palace.reader() as connection:
+        tables = checks.tables(connection)
+    if not tables.ok:
+        return [tables]
     status = palace_status(palace)
     with palace.reader() as connection:
         read = _read(connection, status, most)
         indexes = [checks.full_text_rows(connection, f"{kind}s") for kind in KINDS]
     return [
+        tables,
         *indexes,
         *read,
         checks.model(status),
@@ -74,16 +85,16 @@ def look_over(palace: Palace, config: Mapping[str, Any] | None, most: int) -> li
 
 
 def _read(connection: Any, status: Mapping[str, Any], most: int | None) -> list[Finding]:
-    bad = [checks.bad_vectors(connection, kind, most) for kind in KINDS]
+    bad = [vector_checks.bad_vectors(connection, kind, most) for kind in KINDS]
     looked_at = "" if most is None else f" of up to {most:,} of each kind, chosen by chance"
     return [
         checks.triggers(connection),
         checks.indexes(connection),
         checks.change_log(connection, read_position(connection)),
-        checks.vectors_missing(status["pending_vectors"]),
-        checks.vectors_unusable(bad, looked_at),
-        checks.vectors_stale(bad, looked_at),
-        checks.vectors_orphaned(connection),
+        vector_checks.vectors_missing(status["pending_vectors"]),
+        vector_checks.vectors_unusable(bad, looked_at),
+        vector_checks.vectors_stale(bad, looked_at),
+        vector_checks.vectors_orphaned(connection),
     ]
 
 
@@ -107,6 +118,11 @@ def attempt(palace: Palace) -> tuple[list[str], str | None]:
         mend(palace, done)
     except MempalaceError as error:
         return done, error.message
+    except sqlite3.DatabaseError as error:
+        return (
+            done,
+            f"SQLite could not mend this: {error}; restore a backup, or: sqlite3 OLD .recover | sqlite3 NEW",
+        )
     return done, None
 
 
@@ -119,11 +135,10 @@ def mend(palace: Palace, done: list[str] | None = None) -> list[str]:
     Returns:
         what was done, a sentence each.
     Raises:
-        MempalaceError: when the model or the mirror fails; what was mended before stays.
+        MempalaceError: when the model or the mirror fails, or the drawers are gone; what was mended before stays.
     """
     done = [] if done is None else done
-    _mend_triggers_and_log(palace, done)
-    _mend_indexes(palace, done)
+    _mend_structure_and_log(palace, done)
     for table in (f"{kind}s" for kind in KINDS):
         if not checks.full_text(palace, table).ok:
             with palace.writer() as connection:
@@ -141,33 +156,45 @@ def mend(palace: Palace, done: list[str] | None = None) -> list[str]:
     return done
 
 
-def _mend_triggers_and_log(palace: Palace, done: list[str]) -> None:
-    """Bring missing triggers back. What was not logged meanwhile is not known: whoever follows the log starts over."""
+def _mend_structure_and_log(palace: Palace, done: list[str]) -> None:
+    """Make again what is missing. What was not logged meanwhile is not known: whoever follows the log starts over."""
     with palace.reader() as connection:
-        gone = missing(connection, "trigger")
-        broken = last_gap(connection) is not None or read_position(connection) > last_change(connection)
-    if gone:
-        with palace.writer() as connection:
-            restore(connection, "trigger")
-        done.append(f"{len(gone):,} trigger{'s were' if len(gone) != 1 else ' was'} made again.")
-    if gone or broken:
-        with palace.writer() as connection:
+        incomplete = is_incomplete(connection)
+        if (
+            not incomplete
+            and last_gap(connection) is None
+            and read_position(connection) <= last_change(connection)
+        ):
+            return
+    with palace.writer() as connection:
+        made = remake(connection) if incomplete else Made()
+        if "drawer_changes" in made.tables:
+            begin_after_all_that_was(connection)
+        if "mempalace_settings" in made.tables:
+            record_dimension(connection)
+        has_begun = bool(made.tables or made.triggers or not made.indexes)
+        if has_begun:
             start_anew(connection)
+    if "mempalace_settings" in made.tables:
+        palace.bind_embedder()
+    done += [f"The table {name} was made again." for name in made.tables]
+    if "closets" in made.tables:
+        done.append("The closets are empty: mining or importing again fills them.")
+    if made.triggers:
+        done.append(_made_again(len(made.triggers), "trigger", "triggers"))
+    if made.indexes:
+        done.append(_made_again(len(made.indexes), "index", "indexes"))
+    if has_begun:
         done.append("The change log was begun anew.")
 
 
-def _mend_indexes(palace: Palace, done: list[str]) -> None:
-    with palace.reader() as connection:
-        gone = missing(connection, "index")
-    if gone:
-        with palace.writer() as connection:
-            restore(connection, "index")
-        done.append(f"{len(gone):,} {'indexes were' if len(gone) != 1 else 'index was'} made again.")
+def _made_again(count: int, one: str, many: str) -> str:
+    return f"1 {one} was made again." if count == 1 else f"{count:,} {many} were made again."
 
 
 def _remove_bad_vectors(palace: Palace, kind: Kind) -> int:
     with palace.reader() as connection:
-        bad = checks.bad_vectors(connection, kind)
+        bad = vector_checks.bad_vectors(connection, kind)
     ids = [*bad.unusable, *bad.stale]
     for start in range(0, len(ids), BATCH):
         with palace.writer() as connection:

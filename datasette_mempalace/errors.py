@@ -114,6 +114,13 @@ class PalaceReadOnly(MempalaceError):
     title = "Palace is read-only"
 
 
+class PalaceReplaced(MempalaceError):
+    """The palace's file was replaced by another, or taken away, while it was open."""
+
+    status = 503
+    title = "Palace replaced"
+
+
 class PalaceInUse(MempalaceError):
     """Something needs the palace for itself, and another process has it open."""
 

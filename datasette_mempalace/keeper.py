@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from .change_log import last_change, prune
-from .errors import MempalaceError
+from .errors import MempalaceError, PalaceReplaced
 from .logs import get_logger
 from .palace import Palace
 from .repair import mend_full_text
@@ -48,6 +48,11 @@ class Keeper:
         if self._thread is not None:
             self._thread.join(seconds)
 
+    def forget(self, path: str) -> None:
+        """Look at a palace anew at once: another file has taken its place."""
+        self._seen.pop(path, None)
+        self._wait_until.pop(path, None)
+
     def _run(self) -> None:
         while not self._stop.is_set():
             pause = LOOK_SECONDS
@@ -60,8 +65,10 @@ class Keeper:
     def _keep(self, palace: Palace) -> float:
         """Keep one palace in step; returns the seconds until its next turn."""
         try:
-            keep_in_step(palace, self._seen, self._stop.is_set)
+            keep_in_step(palace, self._seen, lambda: self._stop.is_set() or not palace.is_in_place)
             return palace.settings.sync_seconds
+        except PalaceReplaced:
+            return 0.0  # the next round has what is there now
         except MempalaceError as error:
             if not self._stop.is_set():
                 logger.warning("%s: %s", palace.path, error.message)

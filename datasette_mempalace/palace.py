@@ -1,38 +1,32 @@
 """A palace: one SQLite database, the embedding model its vectors come from, and its mirror.
 
-Opens and closes them and reports their state. SQLite is the truth; the palace never needs its mirror to answer.
+Opens and closes them. SQLite is the truth; the palace never needs its mirror to answer.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import queue
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from datasette.utils.sqlite import sqlite3
 
-from . import schema
+from . import schema, structure
 from .config import Settings
+from .connections import Connections
 from .counts import WordCounts
 from .embedding import Embedder, embedder_from
-from .errors import EmbedderMismatch, MempalaceError, PalaceNotFound, PalaceReadOnly
+from .errors import EmbedderMismatch, PalaceNotFound, PalaceReadOnly
 from .kept import KeptAnswers
 from .locks import FolderLock
 
 if TYPE_CHECKING:
     from .matrix import MatrixKeeper
     from .mirror import Mirror
-
-BUSY_SECONDS = 30
-IDLE_READERS = 8
-# SQLite's 2 MB hold not even the pages of one search in a large palace.
-CACHE_KB = 16_384
 
 
 class Palace:
@@ -42,19 +36,23 @@ class Palace:
         path: the database file.
         settings: the settings in force.
         read_only: whether nothing may be written (an immutable database, a read-only file system).
+        immutable: whether the file alone is read, without a write-ahead log.
+        connections: those to the database file.
         word_counts: in how many drawers words stand, as far as searches have asked.
         kept_answers: what pages have counted and the palace has not changed since.
     """
 
-    def __init__(self, path: str, settings: Settings, read_only: bool):
-        self.path, self.settings, self.read_only = path, settings, read_only
-        self._readers: queue.LifoQueue[Any] = queue.LifoQueue()
-        self._write_lock = threading.RLock()
+    def __init__(
+        self,
+        path: str,
+        settings: Settings,
+        read_only: bool,
+        immutable: bool = False,
+        may_create: bool = False,
+    ):
+        self.path, self.settings, self.read_only, self.immutable = path, settings, read_only, immutable
+        self.connections = Connections(path, read_only, immutable, may_create)
         self._make_lock = threading.Lock()
-        self._writer: Any = None
-        self._closed = False
-        self._may_create = False
-        self._immutable = False
         self.word_counts = WordCounts()
         self.kept_answers = KeptAnswers()
         self._embedder: Embedder | None = None
@@ -69,6 +67,7 @@ class Palace:
         *,
         read_only: bool = False,
         immutable: bool = False,
+        damaged: bool = False,
     ) -> Palace:
         """Open a palace that exists, migrating an older one.
 
@@ -78,8 +77,10 @@ class Palace:
             read_only: whether to write nothing, not even migrations.
             immutable: whether to read the file alone, as Datasette does with -i: nothing is made beside it, its
                 write-ahead log is not read, and nobody may write it meanwhile.
+            damaged: whether to open one whose tables are missing, too, as it is: for whoever mends it.
         Raises:
             PalaceNotFound: when there is no such file, or it is not a palace.
+            PalaceDamaged: when tables of it are missing.
             PalaceTooNew: when a newer version of this package wrote it.
         """
         file = Path(path)
@@ -88,8 +89,7 @@ class Palace:
             raise PalaceNotFound(f"{file} {what}; make a palace with: datasette mempalace init {file}")
         writable = os.access(file, os.W_OK) and os.access(file.resolve().parent, os.W_OK)
         read_only = read_only or immutable or not writable
-        palace = cls(str(file), settings or Settings(), read_only)
-        palace._immutable = immutable
+        palace = cls(str(file), settings or Settings(), read_only, immutable)
         try:
             with palace.reader() as connection:
                 if not schema.is_palace(connection):
@@ -98,6 +98,10 @@ class Palace:
                         f"datasette mempalace init {file}"
                     )
                 schema.refuse_newer(connection)
+                if not damaged:
+                    structure.refuse_damaged(connection, file.name)
+                elif structure.missing_tables(connection) or structure.lost_columns(connection):
+                    return palace
                 pending = schema.pending_migrations(connection)
         except sqlite3.DatabaseError as error:
             raise PalaceNotFound(f"{file} cannot be read as a SQLite database: {error}.") from error
@@ -121,71 +125,50 @@ class Palace:
         Raises:
             PalaceNotFound: when the folder does not exist or the file is no SQLite database.
             PalaceReadOnly: when the file or folder cannot be written.
+            PalaceDamaged: when there is one already, and tables of it are missing.
             EmbedderMismatch: when the palace is already bound to another embedder.
         """
         file = Path(path)
         if not file.resolve().parent.is_dir():
             raise PalaceNotFound(f"The folder {file.resolve().parent} does not exist; make it first.")
-        palace = cls(str(file), settings or Settings(), read_only=False)
-        palace._may_create = True
+        palace = cls(str(file), settings or Settings(), read_only=False, may_create=True)
         try:
             with palace.writer(transaction=False) as connection:
+                if schema.is_palace(connection):
+                    schema.refuse_newer(connection)
+                    structure.refuse_damaged(connection, file.name)
                 connection.execute("pragma journal_mode = wal")
                 schema.migrate(connection)
         except sqlite3.OperationalError as error:
             raise PalaceReadOnly(f"{file} cannot be written: {error}.") from error
         except sqlite3.DatabaseError as error:
             raise PalaceNotFound(f"{file} is not a SQLite database: {error}.") from error
-        palace._bind_embedder()
+        palace.bind_embedder()
         return palace
 
-    @contextmanager
-    def reader(self) -> Iterator[Any]:
-        """A read-only connection of a small pool, with one consistent view of the data while it is held."""
-        self._refuse_closed()
-        try:
-            connection = self._readers.get_nowait()
-        except queue.Empty:
-            connection = self._connect_reader()
-        try:
-            connection.execute("begin")
-            yield connection
-        finally:
-            connection.rollback()
-            if self._readers.qsize() < IDLE_READERS and not self._closed:
-                self._readers.put(connection)
-            else:
-                connection.close()
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file at the path is still the one that was opened, and not another or none."""
+        return self.connections.is_in_place
 
-    @contextmanager
-    def writer(self, transaction: bool = True) -> Iterator[Any]:
+    def reader(self) -> AbstractContextManager[Any]:
+        """A read-only connection of a small pool, with one consistent view of the data while it is held.
+
+        Raises:
+            PalaceReplaced: when the file is no longer at its path.
+        """
+        return self.connections.reader()
+
+    def writer(self, transaction: bool = True) -> AbstractContextManager[Any]:
         """The writing connection, for one thread at a time.
 
         Args:
             transaction: whether to begin one, commit it on success and roll it back on an exception.
         Raises:
             PalaceReadOnly: when nothing may be written.
+            PalaceReplaced: when the file is no longer at its path.
         """
-        if self.read_only:
-            raise PalaceReadOnly(f"{self.path} can only be read, so nothing was changed.")
-        with self._write_lock:
-            self._refuse_closed()
-            if self._writer is None:
-                # Only `create` may make a file: a palace that was deleted must not come back as an empty one.
-                self._writer = self._connect("mode=rwc" if self._may_create else "mode=rw")
-                self._writer.text_factory = _forgiving
-                self._writer.execute("pragma recursive_triggers = on")
-                self._writer.execute("pragma synchronous = normal")
-            if not transaction or self._writer.in_transaction:
-                yield self._writer
-                return
-            self._writer.execute("begin immediate")
-            try:
-                yield self._writer
-            except BaseException:
-                self._writer.rollback()
-                raise
-            self._writer.commit()
+        return self.connections.writer(transaction)
 
     @property
     def embedder(self) -> Embedder:
@@ -245,72 +228,41 @@ class Palace:
         finally:
             lock.release()
 
+    def bind_embedder(self) -> None:
+        """Record the embedder at the palace's making; later on, check that it is the same."""
+        with self.writer() as connection:
+            if schema.get_setting(connection, "embedding_model") is None:
+                embedder = embedder_from(self.settings.embedder)
+                named = {"name": embedder.name, "config": embedder.public_config}
+                schema.set_setting(connection, "embedder", json.dumps(named))
+                schema.set_setting(connection, "embedding_model", embedder.model)
+        _ = self.embedder
+
     def checkpoint(self) -> bool:
-        """Write what is still in the write-ahead log into the database file, for copying or immutable serving.
+        """Write what is still in the write-ahead log into the database file; returns whether the log is empty now."""
+        return self.connections.checkpoint()
 
-        Returns:
-            whether the log is empty now; not while somebody reads or writes.
+    def set_aside(self) -> None:
+        """Stop at once: another file has taken the place of the palace's own, which can be opened unharmed afterwards.
+
+        What is under way ends with `PalaceReplaced`; `close` is still to be called, and may wait for it.
         """
-        with self.writer(transaction=False) as connection:
-            busy = connection.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
-        return not busy
-
-    def close_readers(self) -> None:
-        """Close the reading connections that are idle; new ones are made when they are needed."""
-        while not self._readers.empty():
-            self._readers.get_nowait().close()
+        self.connections.set_aside()
 
     def close(self) -> None:
         """Close every connection and the mirror; the palace must not be used afterwards."""
-        self._closed = True
+        self.connections.stop()
         if self._mirror is not None:
             self._mirror.close()
         if self._matrices is not None:
             self._matrices.drop()
-        self.close_readers()
-        # Last, because only a connection that may write takes the write-ahead log away when it closes.
-        with self._write_lock:
-            if self._writer is not None:
-                self._writer.close()
-                self._writer = None
+        self.connections.close()
 
     def __enter__(self) -> Palace:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-    def _refuse_closed(self) -> None:
-        if self._closed:
-            raise MempalaceError(f"The palace {self.path} was closed.")
-
-    def _connect(self, options: str) -> Any:
-        return sqlite3.connect(
-            f"file:{quote(os.path.abspath(self.path))}?{options}",
-            uri=True,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-
-    def _connect_reader(self) -> Any:
-        alone = "mode=ro&immutable=1"
-        for options in (alone,) if self._immutable else ("mode=ro", alone):
-            connection = self._connect(options)
-            try:
-                connection.execute("select 1 from sqlite_master limit 1").fetchone()
-            except sqlite3.OperationalError:
-                connection.close()
-                # A write-ahead log cannot be opened on a read-only file system; without one, immutable can.
-                if not self.read_only or "immutable" in options:
-                    raise
-                continue
-            connection.text_factory = _forgiving
-            connection.execute(f"pragma cache_size = -{CACHE_KB}")
-            schema.attach_terms(connection)
-            connection.execute("pragma query_only = on")
-            return connection
-        raise AssertionError("unreachable")
 
     def _make_embedder(self) -> Embedder:
         with self.reader() as connection:
@@ -325,16 +277,6 @@ class Palace:
             )
         return embedder
 
-    def _bind_embedder(self) -> None:
-        """Record the embedder at the palace's making; later on, check that it is the same."""
-        with self.writer() as connection:
-            if schema.get_setting(connection, "embedding_model") is None:
-                embedder = embedder_from(self.settings.embedder)
-                named = {"name": embedder.name, "config": embedder.public_config}
-                schema.set_setting(connection, "embedder", json.dumps(named))
-                schema.set_setting(connection, "embedding_model", embedder.model)
-        _ = self.embedder
-
 
 def _read_embedder(recorded: str | None) -> Any:
     """The embedder a palace records; what cannot be read counts as not recorded."""
@@ -343,8 +285,3 @@ def _read_embedder(recorded: str | None) -> Any:
     except ValueError:
         return None
     return chosen if isinstance(chosen, dict) else None
-
-
-def _forgiving(text: bytes) -> str:
-    """Text from SQLite, where any program may have left bytes that are not UTF-8."""
-    return text.decode("utf-8", "replace")

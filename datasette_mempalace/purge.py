@@ -54,7 +54,7 @@ def purge(palace: Palace) -> Purged:
         connection.execute("vacuum")
     # Chroma's index files may hold scraps of the memory of who wrote them.
     done.mirror_left = palace.mirror.rebuild().skipped_reason
-    palace.close_readers()
+    palace.connections.close_readers()
     if not palace.checkpoint():
         raise PalaceInUse(
             "Another process has the palace open, so that deleted texts may still stand in its write-ahead log: "

@@ -2,7 +2,7 @@
 
 Everything is kept per Datasette instance and goes with it: palaces by the path of their file, and a few threads of
 their own for searching, so that a search takes neither the event loop nor Datasette's own SQL threads.
-This module must never load a model and never write.
+This module never loads a model, and writes nothing but that a mirror is to be filled anew.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from .compat import hide_tables, settings_error
 from .config import Settings, read_settings
-from .errors import MempalaceError
+from .errors import MempalaceError, PalaceReplaced
 from .keeper import Keeper
 from .logs import get_logger
 from .palace import Palace
@@ -46,27 +46,48 @@ class Registry:
         self.keeper = Keeper(self.opened)
         self._lock = threading.Lock()
         self._palaces: dict[str, Palace] = {}
+        self._replaced: set[str] = set()  # whose file was there and is no more
         self._not_palaces: dict[str, float] = {}
         self._closed = False
 
     def palace(self, path: str, settings: Settings, immutable: bool) -> Palace:
-        """The palace in a file, opened when it is asked for first.
+        """The palace in a file, opened when it is asked for first, and again when another file has taken its place.
 
         Raises:
             MempalaceError: when it cannot be opened, or the registry was closed.
+            PalaceReplaced: when its file was taken away while it was served.
         """
         key = str(Path(path).resolve())
         with self._lock:
             if self._closed:
                 raise MempalaceError("This Datasette is shutting down; start it again to search.")
+            self._let_go_if_replaced(key)
             if key not in self._palaces:
-                self._palaces[key] = Palace.open(key, settings, immutable=immutable)
+                self._palaces[key] = self._open(key, settings, immutable)
             return self._palaces[key]
 
     def opened(self) -> list[Palace]:
-        """The palaces that are open now."""
+        """The palaces that are open now; where a file was replaced, the one that is there now."""
+        with self._lock:
+            found = dict(self._palaces)
+        for key, palace in found.items():
+            if not palace.is_in_place:
+                try:
+                    self.palace(key, palace.settings, palace.immutable)
+                except MempalaceError as error:
+                    logger.warning("%s: %s", palace.path, error.message)
         with self._lock:
             return list(self._palaces.values())
+
+    def has_opened(self, path: str) -> bool:
+        """Whether a file at this path, the one that is there or one before it, was opened as a palace."""
+        key = str(Path(path).resolve())
+        return key in self._palaces or key in self._replaced
+
+    def let_go_if_replaced(self, path: str) -> None:
+        """Stop using the palace at a path when its file is no longer there; opening what is there now does no harm then."""
+        with self._lock:
+            self._let_go_if_replaced(str(Path(path).resolve()))
 
     def lately_no_palace(self, path: str) -> bool:
         """Whether the file was found to be no palace a moment ago."""
@@ -90,6 +111,36 @@ class Registry:
         self.executor.shutdown(cancel_futures=True)
         for palace in palaces:
             palace.close()
+
+    def _open(self, key: str, settings: Settings, immutable: bool) -> Palace:
+        if key in self._replaced and not Path(key).exists():
+            raise PalaceReplaced(
+                f"The file of this palace, {Path(key).name}, was deleted or moved away while it was served. Put a palace"
+                " there again; the server then goes on with it."
+            )
+        palace = Palace.open(key, settings, immutable=immutable)
+        if key in self._replaced:
+            self._replaced.discard(key)
+            self.keeper.forget(key)
+            if not palace.read_only:
+                # Of a copy of the same palace it may look right, and be of another state.
+                palace.mirror.forget()
+            logger.warning("%s was replaced by another file, which is served from now on.", key)
+        return palace
+
+    def _let_go_if_replaced(self, key: str) -> None:
+        palace = self._palaces.get(key)
+        if palace is None or palace.is_in_place:
+            return
+        del self._palaces[key]
+        self._replaced.add(key)
+        palace.set_aside()
+        if not Path(key).exists():
+            logger.warning(
+                "%s was deleted or moved away; nothing is written until a file is there again.", key
+            )
+        # Waits for what is under way, which stops between batches.
+        threading.Thread(target=palace.close, name="mempalace-close", daemon=True).start()
 
 
 _registries: weakref.WeakKeyDictionary[Any, Registry] = weakref.WeakKeyDictionary()

@@ -199,16 +199,20 @@ def known_migrations() -> list[str]:
 
 def applied_migrations(connection: Any) -> list[str]:
     """The names of the migrations that stand in a database, of whatever version; none in another database."""
-    if not connection.execute("select 1 from sqlite_master where name = '_sqlite_migrations'").fetchone():
+    columns = {row[1] for row in connection.execute("pragma table_info(_sqlite_migrations)")}
+    if not {"migration_set", "name"} <= columns:
         return []
     rows = connection.execute("select name from _sqlite_migrations where migration_set = ?", [MIGRATIONS])
     return [row[0] for row in rows]
 
 
 def is_palace(connection: Any) -> bool:
-    """Whether a database is a palace: it has drawers and the palace's settings."""
-    query = "select count(*) from sqlite_master where type = 'table' and name in ('drawers', 'mempalace_settings')"
-    return bool(connection.execute(query).fetchone()[0] == 2)
+    """Whether a database is a palace, be it a damaged one: it has two of a palace's own tables, or its migrations."""
+    query = """
+        select count(*) from sqlite_master where type = 'table'
+        and name in ('drawers', 'mempalace_settings', 'drawer_vectors', 'drawer_changes')
+    """
+    return bool(connection.execute(query).fetchone()[0] > 1) or bool(applied_migrations(connection))
 
 
 def attach_terms(connection: Any) -> None:

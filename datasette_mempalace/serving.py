@@ -1,4 +1,5 @@
-"""What stands around a server: the keeper from its start on, a lane for SQL that searches, and an orderly end.
+"""What stands around a server: the keeper from its start on, a look whether palaces were replaced, a lane for SQL that searches, and an
+orderly end.
 
 Datasette 1.0 tells plugins of its end by a hook, 0.65 does not: there the ASGI server's own message is overheard.
 """
@@ -9,7 +10,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from . import sql_lane
+from datasette import Response
+
+from . import replaced, sql_lane
+from .errors import MempalaceError, PalaceReplaced
 from .registry import registry_of
 
 App = Callable[..., Awaitable[None]]
@@ -24,6 +28,12 @@ def wrap(datasette: Any) -> Callable[[App], App]:
         async def served(scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] in ("lifespan", "http"):
                 registry_of(datasette).keeper.start()
+                await replaced.follow(datasette)
+            if scope["type"] == "http":
+                try:
+                    replaced.refuse_lost(datasette, scope["method"], scope["path"])
+                except PalaceReplaced as error:
+                    return await _tell(error, send)
             if scope["type"] == "lifespan":
                 receive = _overhear(receive, datasette)
             await app(scope, receive, send)
@@ -36,6 +46,11 @@ def wrap(datasette: Any) -> Callable[[App], App]:
 async def close(datasette: Any) -> None:
     """Close the palaces of a Datasette that ends; a second time does nothing."""
     await asyncio.to_thread(registry_of(datasette).close)
+
+
+async def _tell(error: MempalaceError, send: Any) -> None:
+    """Answer with an error before Datasette has seen the request."""
+    await Response.json(error.as_json(), status=error.status).asgi_send(send)
 
 
 def _overhear(receive: Any, datasette: Any) -> Any:

@@ -38,7 +38,9 @@ def limited_reader(palace: Palace, connection: Any = None) -> Iterator[Any]:
             yield own
         except sqlite3.Error as error:
             if "interrupted" not in str(error):
-                raise PalaceDamaged(f"{Path(palace.path).name} cannot be searched: {error}.") from error
+                name = Path(palace.path).name
+                helps = f"find out what is wrong with: datasette mempalace doctor {name} --fix"
+                raise PalaceDamaged(f"{name} cannot be searched: {error}; {helps}") from error
             raise TookTooLong(
                 f"The search took longer than {seconds:g} seconds; narrow it by wing, room or date, "
                 "or raise the setting time_limit_ms."

@@ -235,6 +235,16 @@ def stored_dimension(connection: Any) -> int | None:
     return get_number(connection, "embedding_dimension")
 
 
+def record_dimension(connection: Any) -> None:
+    """Record the dimension that most of the stored vectors have, where settings were lost; nothing when there are none."""
+    lengths = " union all ".join(f"select length(vector) as bytes from {kind}_vectors" for kind in KINDS)
+    most = connection.execute(
+        f"select bytes from ({lengths}) group by bytes order by count(*) desc limit 1"
+    ).fetchone()
+    if most is not None:
+        set_setting(connection, "embedding_dimension", str(most[0] // 4))
+
+
 def _dimension(palace: Palace) -> int:
     with palace.reader() as connection:
         recorded = stored_dimension(connection)

@@ -9,6 +9,7 @@ import pytest
 from datasette.utils.sqlite import sqlite3
 
 from conftest import ODD_WINGS
+from datasette_mempalace.connections import Connections
 from datasette_mempalace.drawers import Drawer, Source, put_drawers, put_source
 from datasette_mempalace.explore.days import timeline_of
 from datasette_mempalace.explore.holdings import holdings
@@ -466,14 +467,14 @@ READS = [
 def statements(monkeypatch):
     """Every statement that a palace's readers run, as it was run."""
     run = []
-    connect = Palace._connect_reader
+    connect = Connections._connect_reader
 
     def traced(self):
         connection = connect(self)
         connection.set_trace_callback(run.append)
         return connection
 
-    monkeypatch.setattr(Palace, "_connect_reader", traced)
+    monkeypatch.setattr(Connections, "_connect_reader", traced)
     return run
 
 

@@ -84,7 +84,7 @@ def test_deleted_texts_are_in_no_file_afterwards(path):
 
 
 def test_a_palace_in_use_is_told(path, monkeypatch):
-    monkeypatch.setattr("datasette_mempalace.palace.BUSY_SECONDS", 1)
+    monkeypatch.setattr("datasette_mempalace.connections.BUSY_SECONDS", 1)
     delete_secret(path)
     with closing(sqlite3.connect(path)) as other:
         other.execute("begin")

@@ -11,7 +11,7 @@ from sqlite_utils.cli import cli as sqlite_utils_cli
 from building import add, column, find, make_palace, one, texts
 from datasette_mempalace import schema
 from datasette_mempalace.drawers import Drawer
-from datasette_mempalace.errors import PalaceNotFound, PalaceReadOnly, PalaceTooNew
+from datasette_mempalace.errors import PalaceNotFound, PalaceReadOnly, PalaceReplaced, PalaceTooNew
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.repair import mend_full_text
 from datasette_mempalace.vectors import count_pending, embed_pending
@@ -225,7 +225,7 @@ def test_a_palace_that_was_deleted_does_not_come_back_as_an_empty_file(palace):
     for file in Path(palace.path).parent.glob("p.db*"):
         if file.is_file():
             file.unlink()
-    with pytest.raises(sqlite3.OperationalError, match="unable to open"), opened.writer():
+    with pytest.raises(PalaceReplaced, match="taken away"), opened.writer():
         pass
     opened.close()
     assert not Path(palace.path).exists()

@@ -166,8 +166,10 @@ def _path(content: Any, *keys: str) -> Any:
 
 
 @contextmanager
-def open_palace(palace: Path, config: Path | None = None, read_only: bool = False) -> Iterator[Palace]:
-    """An existing palace, closed at the end."""
+def open_palace(
+    palace: Path, config: Path | None = None, read_only: bool = False, damaged: bool = False
+) -> Iterator[Palace]:
+    """An existing palace, closed at the end; with `damaged`, also one whose tables are missing."""
     from ..palace import Palace
 
     if not palace.exists():
@@ -175,7 +177,8 @@ def open_palace(palace: Path, config: Path | None = None, read_only: bool = Fals
             f"{palace} does not exist. The first argument is the palace, a database such as notes.db; "
             "make one with: datasette mempalace init PALACE"
         )
-    with Palace.open(palace, settings_for(palace, config), read_only=read_only) as opened:
+    settings = settings_for(palace, config)
+    with Palace.open(palace, settings, read_only=read_only, damaged=damaged) as opened:
         yield opened
 
 

@@ -13,7 +13,7 @@ from . import common, working
 from .common import PalaceCommand, config_option, counted, harmless, palace_argument
 
 if TYPE_CHECKING:
-    from ..checks import Finding
+    from ..finding import Finding
 
 
 @click.command(cls=PalaceCommand)
@@ -97,7 +97,7 @@ def doctor(palace: Path, fix: bool, as_json: bool, config: Path | None) -> None:
     """
     from .. import doctor as doctors
 
-    with common.open_palace(palace, config) as opened:
+    with common.open_palace(palace, config, damaged=True) as opened:
         done, problem = doctors.attempt(opened) if fix else ([], None)
         findings = doctors.examine(opened, common.read_config(config) if config else None)
     if as_json:

@@ -10,6 +10,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MirrorOwned, MirrorUnavailable
@@ -18,6 +19,7 @@ from ..logs import get_logger
 from ..vectors import KINDS, Kind
 from .check import LOCKS, is_locked, note_closed, note_opened, survives_probe
 from .deadlines import Deadlines
+from .recorded import recorded_state
 from .state import HNSW, State
 
 if TYPE_CHECKING:
@@ -29,8 +31,11 @@ DATABASE = "chroma.sqlite3"
 NO_MIRROR = "A palace that can only be read has no mirror in a folder: its vectors are searched in memory or in its file."
 ASK_SECONDS = 4.0
 WRITE_SECONDS = 120.0
+LOOK_SECONDS = 1.0
 # chromadb's clients of a process share state by path, which two threads must not set up or take down at once.
 _CLIENTS = threading.Lock()
+# Whose database this process has open, by folder: nobody else here may open and close it, for that gives its locks back.
+_OPEN: dict[Path, MirrorFolder] = {}
 
 
 class MirrorFolder:
@@ -106,6 +111,16 @@ class MirrorFolder:
             self.call("drawer", "modify", metadata=state.as_metadata)
         self._state = state
 
+    def recorded(self) -> State | None:
+        """How far it is, as its own files say, without Chroma; None when they cannot be read now."""
+        if not _CLIENTS.acquire(timeout=LOOK_SECONDS):
+            return None
+        try:
+            owner = _OPEN.get(self.path.resolve())
+            return recorded_state(self.path / DATABASE, self._name) if owner is None else owner._state
+        finally:
+            _CLIENTS.release()
+
     def call(self, kind: Kind, name: str, /, **given: Any) -> Any:
         """Call a method of a collection; TimeoutError when it does not come back in time."""
         collection = self._collections.get(kind)
@@ -161,6 +176,7 @@ class MirrorFolder:
         from chromadb.config import Settings as ChromaSettings
 
         with _CLIENTS:
+            _OPEN[self.path.resolve()] = self
             self._client = chromadb.PersistentClient(
                 str(self.path), settings=ChromaSettings(anonymized_telemetry=False)
             )
@@ -190,6 +206,7 @@ class MirrorFolder:
             try:
                 with _CLIENTS:
                     client.close()
+                    _OPEN.pop(self.path.resolve(), None)
             except Exception as error:  # chromadb raises many kinds, of files that are gone
                 logger.info("The mirror in %s did not close in order: %s", self.path, error)
             if watch is not None:

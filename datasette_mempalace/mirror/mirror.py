@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..errors import MirrorOwned, MirrorUnavailable
+from ..errors import MirrorOwned, MirrorUnavailable, PalaceReplaced
 from ..logs import get_logger
 from ..minilm import Vectors
 from ..schema import get_setting
@@ -22,8 +22,8 @@ from ..vectors import KINDS, Kind, Progress, stored_dimension
 from .check import holds_its_vectors
 from .folder import MirrorFolder
 from .server import MirrorServer
-from .state import State, Store, read_position
-from .sync import Stop, Sync, SyncReport
+from .state import State, Store, read_position, record
+from .sync import Stop, Sync, SyncReport, start_over
 from .trouble import MirrorTrouble
 
 if TYPE_CHECKING:
@@ -72,6 +72,10 @@ class Mirror:
         """Whether a mirror that is open is still where it was opened, and has not failed since."""
         return not self._trouble.is_suspect and self.store.is_in_place
 
+    def recorded(self) -> State | None:
+        """How far the mirror itself says it is, looked up quickly and with nothing opened; None when it is not known."""
+        return self.store.recorded() if self.is_used else None
+
     def state(self, fresh: bool = True) -> State:
         """How far the mirror is.
 
@@ -115,7 +119,7 @@ class Mirror:
                 if self._is_doubtful and not stop():
                     self._is_doubtful = False
                     if not self._holds_its_vectors():
-                        self.store.start_over()
+                        start_over(self.palace, self.store)
                         run.catch_up()
         report.seconds = time.perf_counter() - started
         return report
@@ -134,6 +138,11 @@ class Mirror:
                 f"{error.message} Nothing was done: stop the server or process that owns it, and run this again."
             ) from error
 
+    def forget(self) -> None:
+        """Let it be filled anew by the next sync: the palace no longer records which filling is its own."""
+        with self.palace.writer() as connection:
+            record(connection, State())
+
     def rebuild(self, progress: Progress | None = None) -> SyncReport:
         """Throw the mirror away and fill it again from the stored vectors; nothing is embedded.
 
@@ -144,6 +153,7 @@ class Mirror:
         with self._lock:
             self.claim()
             self._let_go()
+            self.forget()
             with self._kept_after_failure():
                 self.store.throw_away()
             return self.sync(progress)
@@ -227,6 +237,9 @@ class Mirror:
         try:
             yield
             self._trouble.is_over()
+        except PalaceReplaced:  # no failure of the mirror's; this palace is done with it
+            self._let_go()
+            raise
         except (
             Exception
         ) as error:  # chromadb and httpx raise many kinds; the cause is named and the position kept
@@ -249,7 +262,7 @@ class Mirror:
             if not self._is_checked:
                 self.store.open(make=True)
             if not self._belongs_here() or not (self._is_checked or self._holds_its_vectors()):
-                self.store.start_over()
+                start_over(self.palace, self.store)
         except Exception:
             self._let_go()
             raise

@@ -116,6 +116,10 @@ class MirrorServer:
             held = self._look()
         return held.state
 
+    def recorded(self) -> State | None:
+        """What was seen on the server last; None when it was not asked yet."""
+        return None if self._held is None else self._held.state
+
     def set_state(self, state: State) -> None:
         """Write it into the metadata, where every reader looks."""
         self.call("drawer", "modify", metadata=state.as_metadata)

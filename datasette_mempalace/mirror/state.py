@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ..change_log import last_change
 from ..errors import MirrorUnavailable
-from ..schema import get_number, get_setting
+from ..schema import get_number, get_setting, set_setting
 from ..vectors import Kind
 
 HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 16}
@@ -74,6 +74,9 @@ class Store(Protocol):
     def state(self, fresh: bool = True) -> State:
         """How far the mirror is; where it is not fresh, it may have gone on since."""
 
+    def recorded(self) -> State | None:
+        """How far the mirror is as far as that is known without opening or asking it; None when it is not."""
+
     def set_state(self, state: State) -> None:
         """Write down how far it is."""
 
@@ -97,6 +100,13 @@ def read_position(connection: Any) -> int:
     """The mirror's position as the palace records it; -1 when it was never filled or nothing readable stands there."""
     recorded = get_number(connection, "mirror_position")
     return -1 if recorded is None else recorded
+
+
+def record(connection: Any, state: State) -> None:
+    """Let the palace record which filling its mirror is and how far; of one that was never filled, nothing."""
+    known = state.position >= 0
+    set_setting(connection, "mirror_id", state.mirror_id if known else None)
+    set_setting(connection, "mirror_position", str(state.position) if known else None)
 
 
 def refuse_stranger(connection: Any, state: State) -> None:

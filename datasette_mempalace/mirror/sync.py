@@ -13,9 +13,8 @@ import numpy as np
 from ..change_log import answers_for, last_change
 from ..drawers import batched
 from ..logs import get_logger
-from ..schema import set_setting
 from ..vectors import KINDS, Kind, Progress, as_matrix, stored_dimension
-from .state import State, Store, read_position
+from .state import State, Store, read_position, record
 
 if TYPE_CHECKING:
     from ..palace import Palace
@@ -91,12 +90,14 @@ class Sync:
         """Apply one batch of the change log; returns whether there was any."""
         state = self.store.state(fresh=False)
         with self.palace.reader() as connection:
-            if not _is_known(connection, state):
-                logger.info(
-                    "The mirror %s is at a change that the log does not know: filled anew.", self.store.place
-                )
-                self.store.start_over()
-                return True
+            is_known = _is_known(connection, state)
+        if not is_known:
+            logger.info(
+                "The mirror %s is at a change that the log does not know: filled anew.", self.store.place
+            )
+            start_over(self.palace, self.store)
+            return True
+        with self.palace.reader() as connection:
             changes = connection.execute(
                 "select seq, kind, row_id from drawer_changes where seq > ? order by seq limit ?",
                 [state.position, CHANGES],
@@ -141,9 +142,15 @@ class Sync:
     def _record(self, state: State) -> None:
         """Record, after Chroma has acknowledged: first in SQLite, then in Chroma, which so can only lag behind."""
         with self.palace.writer() as connection:
-            set_setting(connection, "mirror_id", state.mirror_id or "")
-            set_setting(connection, "mirror_position", str(state.position))
+            record(connection, state)
         self.store.set_state(state)
+
+
+def start_over(palace: Palace, store: Store) -> None:
+    """Empty a mirror. The palace forgets it first, so that whatever happens in between it records nothing untrue."""
+    with palace.writer() as connection:
+        record(connection, State())
+    store.start_over()
 
 
 def _is_known(connection: Any, state: State) -> bool:

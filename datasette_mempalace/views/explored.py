@@ -36,7 +36,7 @@ EXPLORED: dict[str, Schema] = {
         ok={"const": True},
         filters=FILTERS_IN_FORCE,
         embedder=record("What the vectors are made with.", model=NULLABLE_TEXT, dimension=NULLABLE_COUNT),
-        mirror={"enum": ["in step", "behind", "none"]},
+        mirror={"enum": ["in step", "behind", "none", "not checked"]},
         drawers=COUNT,
         wing_count=COUNT,
         room_count=COUNT,

@@ -116,7 +116,7 @@ SCHEMAS: dict[str, Schema] = {
         mirror=record(
             "The Chroma mirror.",
             {"server": NULLABLE_TEXT},
-            state={"enum": ["in step", "behind", "none"]},
+            state={"enum": ["in step", "behind", "none", "not checked"]},
             position=INTEGER,
             path=NULLABLE_TEXT,
             reason=NULLABLE_TEXT,

@@ -14,9 +14,9 @@ from dataclasses import asdict
 from typing import Any
 
 from .. import doctor
-from ..checks import Finding
 from ..compat import configuration, may_debug
 from ..errors import BadParameter
+from ..finding import Finding
 from ..palace import Palace
 from ..parameter_values import FLAGS
 from ..registry import run

@@ -1,0 +1,231 @@
+"""A palace whose file is replaced or deleted while a server has it open: nothing is mixed, the new file is served."""
+
+import asyncio
+import os
+import time
+from contextlib import closing
+
+import pytest
+from datasette.utils.sqlite import sqlite3
+
+from building import add, make_palace
+from datasette_mempalace import registry
+from datasette_mempalace.compat import IS_ONE
+from datasette_mempalace.drawers import Drawer, put_drawers
+from datasette_mempalace.errors import PalaceReplaced
+from datasette_mempalace.palace import Palace
+from datasette_mempalace.status import palace_status
+
+SETTINGS = {"plugins": {"datasette-mempalace": {"sync_seconds": 0.1, "warm_up": False}}}
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A palace to be served, and one of many more pages to take its place."""
+    old, new = tmp_path / "palace.db", tmp_path / "new.db"
+    with make_palace(old, [("the red fox", "old"), ("the blue whale", "old")], mirror=True):
+        pass
+    with make_palace(new) as palace:
+        put_drawers(
+            palace, [Drawer("a badger digs " * 80, wing="new", chunk_index=number) for number in range(60)]
+        )
+        add(palace, ("a green heron", "new"), mirror=True)
+    return old, new
+
+
+@pytest.fixture
+def serve(make_datasette):
+    opened = []
+
+    def made(path):
+        config = {**SETTINGS, "permissions": {"insert-row": True}} if IS_ONE else SETTINGS
+        opened.append(make_datasette(path, config=config))
+        return opened[-1]
+
+    yield made
+    for datasette in opened:
+        registry.registry_of(datasette).close()
+
+
+def insert(path, text):
+    with closing(sqlite3.connect(path, timeout=30)) as connection, connection:
+        connection.execute("insert into drawers(text) values (?)", [text])
+
+
+def assert_whole(path, drawers):
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("select count(*) from drawers").fetchone() == (drawers,)
+        with connection:
+            connection.execute("insert into drawers_fts(drawers_fts, rank) values ('integrity-check', 1)")
+
+
+def wait_for(condition, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.05)
+
+
+async def found(datasette, query):
+    response = await datasette.client.get(f"/palace/-/mempalace.json?q={query}&n_results=1")
+    assert response.status_code == 200, response.text
+    return [hit["text"] for hit in response.json()["results"]]
+
+
+async def count(datasette):
+    response = await datasette.client.get("/palace/drawers.json?_shape=array&_size=max")
+    assert response.status_code == 200, response.text
+    return len(response.json())
+
+
+async def test_a_file_moved_over_a_served_palace_is_served_whole(files, serve, caplog):
+    old, new = files
+    datasette = serve(old)
+    assert await found(datasette, "fox") == ["the red fox"]
+    assert await count(datasette) == 2
+    insert(old, "a canary, in the write-ahead log")
+    palace = await registry.open_palace(datasette, "palace")
+    wait_for(lambda: palace_status(palace)["pending_vectors"] == 0)
+    kept = old.with_name("kept.db")
+    os.link(old, kept)
+    os.replace(new, old)
+    assert await found(datasette, "heron") == ["a green heron"]
+    assert await count(datasette) == 61
+    response = await datasette.client.get(
+        "/palace.json?sql=select+text+from+mempalace_search+where+query='heron'+limit+1&_shape=arrays"
+        if not IS_ONE
+        else "/palace/-/query.json?sql=select+text+from+mempalace_search+where+query='heron'+limit+1&_shape=arrays"
+    )
+    assert response.json()["rows"] == [["a green heron"]], response.text
+    palace = await registry.open_palace(datasette, "palace")
+    wait_for(lambda: palace.mirror.is_open and palace_status(palace)["mirror"]["state"] == "in step")
+    assert palace.mirror.store.call("drawer", "count") == 61
+    assert [line.partition(" was ")[2] for line in caplog.messages if line.startswith(str(old))] == [
+        "replaced by another file, which is served from now on."
+    ]
+    insert(old, "a mole, stored after the change")
+    wait_for(lambda: palace_status(palace)["pending_vectors"] == 0)
+    assert await found(datasette, "mole") == ["a mole, stored after the change"]
+    registry.registry_of(datasette).close()
+    assert_whole(old, 62)
+    # The old file lives on under another name, with all that was in its log.
+    assert_whole(kept, 3)
+
+
+async def test_the_keeper_notices_without_a_request(files, serve):
+    old, new = files
+    datasette = serve(old)
+    await found(datasette, "fox")
+    opened = registry.registry_of(datasette).opened
+    before = opened()[0]
+    os.replace(new, old)
+    wait_for(lambda: opened() and opened()[0] is not before)
+    palace = opened()[0]
+    wait_for(lambda: palace.mirror.is_open and palace_status(palace)["mirror"]["state"] == "in step")
+    assert await count(datasette) == 61
+    registry.registry_of(datasette).close()
+    assert_whole(old, 61)
+
+
+async def test_a_backup_of_the_same_palace_takes_its_place(files, serve):
+    old, backup = files[0], files[0].with_name("backup.db")
+    datasette = serve(old)
+    await found(datasette, "fox")
+    with closing(sqlite3.connect(old)) as connection:
+        connection.execute("vacuum into ?", [str(backup)])
+    insert(old, "lost with the restored backup")
+    palace = await registry.open_palace(datasette, "palace")
+    wait_for(lambda: palace_status(palace)["pending_vectors"] == 0)
+    os.replace(backup, old)
+    assert await found(datasette, "lost") != ["lost with the restored backup"]
+    palace = await registry.open_palace(datasette, "palace")
+    wait_for(lambda: palace.mirror.is_open and palace_status(palace)["mirror"]["state"] == "in step")
+    assert palace.mirror.store.call("drawer", "count") == 2
+    registry.registry_of(datasette).close()
+    assert_whole(old, 2)
+
+
+@pytest.mark.skipif(not IS_ONE, reason="0.65 has no API to write rows")
+async def test_datasettes_writes_go_to_the_new_file(files, serve):
+    old, new = files
+    datasette = serve(old)
+
+    async def write(text):
+        row = {"rows": [{"drawer_id": text, "text": text}]}
+        return await datasette.client.post("/palace/drawers/-/insert", json=row)
+
+    assert (await write("to the old one")).status_code == 201
+    os.replace(new, old)
+    assert (await write("to the new one")).status_code == 201
+    registry.registry_of(datasette).close()
+    datasette.get_database("palace").close()
+    assert_whole(old, 62)
+
+
+async def test_a_deleted_palace_is_told_and_never_made_empty(files, serve, caplog):
+    old, new = files
+    datasette = serve(old)
+    await found(datasette, "fox")
+    for file in old.parent.glob("palace.db*"):
+        if file.is_file():
+            file.unlink()
+    for address in (
+        "/palace/-/mempalace.json?q=fox",
+        "/palace/-/mempalace?q=fox",
+        "/palace/-/mempalace/status.json",
+    ):
+        response = await datasette.client.get(address)
+        assert response.status_code == 503
+        assert "was deleted or moved away while it was served" in response.text
+    response = await datasette.client.post("/palace/drawers/-/insert", json={"rows": [{"text": "x"}]})
+    assert response.status_code == 503
+    assert "nothing was written" in response.json()["error"]
+    await asyncio.sleep(0.5)
+    assert not old.exists()
+    os.replace(new, old)
+    assert await found(datasette, "heron") == ["a green heron"]
+    assert await count(datasette) == 61
+    registry.registry_of(datasette).close()
+    assert_whole(old, 61)
+
+
+def test_work_that_is_under_way_stops(files):
+    old, new = files
+    with Palace.open(old) as palace:
+        put_drawers(palace, [Drawer("stored before")])
+        os.replace(new, old)
+        with pytest.raises(PalaceReplaced, match="nothing more is read from it or written to it"):
+            put_drawers(palace, [Drawer("never stored")])
+        with pytest.raises(PalaceReplaced), palace.reader():
+            pass
+
+
+def test_a_log_that_cannot_be_written_into_its_file_is_kept(files):
+    old, new = files
+    with Palace.open(old, read_only=False) as palace:
+        with palace.reader():
+            pass
+        insert(old, "a canary, in the write-ahead log")
+        os.replace(new, old)
+        palace.set_aside()
+    assert not old.with_name("palace.db-wal").exists()
+    assert not old.with_name("palace.db-shm").exists()
+    assert b"a canary, in the write-ahead log" in old.with_name("palace.db.replaced-wal").read_bytes()
+    assert_whole(old, 61)
+
+
+def test_a_replacement_in_the_middle_of_a_transaction_is_not_written_to(files):
+    old, new = files
+    with Palace.open(old) as palace, pytest.raises(PalaceReplaced), palace.writer() as connection:
+        connection.execute("insert into drawers(text) values ('never stored')")
+        os.replace(new, old)
+
+
+def test_what_is_deleted_stays_deleted(files):
+    old, _ = files
+    with Palace.create(old) as palace:
+        old.unlink()
+        with pytest.raises(PalaceReplaced):
+            put_drawers(palace, [Drawer("never stored")])
+    assert not old.exists()

@@ -38,3 +38,16 @@ def source_name(source_file: str | None) -> str | None:
     if not source_file:
         return None
     return re.split(r"[/\\]", source_file.rstrip("/\\"))[-1] or source_file
+
+
+def shown_similarity(similarity: float | None, same_text: bool) -> str | None:
+    """A similarity with three digits, rounded down; other words are never shown as quite the same.
+
+    Args:
+        similarity: 0 to 1; None where it is not known.
+        same_text: whether both texts are equal.
+    """
+    if similarity is None:
+        return None
+    thousandths = round(similarity * 1e6) // 1000
+    return f"{(thousandths if same_text else min(thousandths, 999)) / 1000:.3f}"

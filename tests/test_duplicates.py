@@ -1,5 +1,7 @@
 """Duplicates: clusters of exact and near copies, over bounded work that is told, and nothing is changed."""
 
+import csv
+import io
 import json
 from types import SimpleNamespace
 
@@ -20,6 +22,7 @@ from datasette_mempalace.duplicates import find_duplicates, run_duplicates
 from datasette_mempalace.duplicates.look import Sets, alike
 from datasette_mempalace.duplicates.request import parse_duplicates
 from datasette_mempalace.errors import BadInput
+from datasette_mempalace.text import shown_similarity
 from datasette_mempalace.vectors import embed_pending
 from pages import Page
 
@@ -217,7 +220,7 @@ async def test_every_face_finds_the_same(make_datasette, palace_path):
 
 
 async def test_page_of_a_wrong_parameter(served):
-    for extension in ("", ".json"):
+    for extension in ("", ".json", ".csv"):
         response = await served.client.get(f"/palace/-/mempalace/duplicates{extension}?threshold=2")
         assert response.status_code == 400
         assert "it must be a number from 0.5 to 1" in response.text
@@ -229,8 +232,43 @@ async def test_other_words_are_never_called_quite_the_same(tmp_path, make_datase
     with make_palace(path, [Drawer(text), Drawer(text + " "), Drawer(text + "\n\n")]) as palace:
         embed_pending(palace)
     page = Page((await make_datasette(path).client.get("/near/-/mempalace/duplicates")).text)
-    assert "similarity over 0.999" in page.text
-    assert "similarity 1.000" not in page.text
+    told = CliRunner().invoke(mempalace, ["duplicates", str(path)]).stdout
+    for shown in (page.text, told):
+        assert "similarity 0.999" in shown
+        assert "similarity 1.000" not in shown
+
+
+@pytest.mark.parametrize(
+    ("similarity", "same_text", "shown"),
+    [
+        (0.9996, False, "0.999"),
+        (1.0, False, "0.999"),
+        (1.0, True, "1.000"),
+        (0.9589, False, "0.958"),
+        (0.957, False, "0.957"),
+        (None, False, None),
+    ],
+)
+def test_a_similarity_is_rounded_down(similarity, same_text, shown):
+    assert shown_similarity(similarity, same_text) == shown
+
+
+async def test_clusters_as_csv_are_those_of_the_json(served):
+    address = "/palace/-/mempalace/duplicates"
+    found = (await served.client.get(f"{address}.json?threshold=0.9")).json()
+    response = await served.client.get(f"{address}.csv?threshold=0.9")
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    assert 'filename="palace-duplicates.csv"' in response.headers["content-disposition"]
+    rows = list(csv.DictReader(io.StringIO(response.text)))
+    assert [
+        (row["cluster"], row["id"], row["url"], row["same_text"], float(row["similarity"])) for row in rows
+    ] == [
+        (str(number), str(member["id"]), member["url"], str(int(member["same_text"])), member["similarity"])
+        for number, cluster in enumerate(found["clusters"], 1)
+        for member in cluster["members"]
+    ]
+    page = Page((await served.client.get(f"{address}?threshold=0.9")).text)
+    assert f"{address}.csv?threshold=0.9" in {href for href, _ in page.links}
 
 
 def test_the_command_line_tells(palace_path):

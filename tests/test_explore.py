@@ -316,6 +316,18 @@ async def test_a_bar_stays_within_the_window_that_is_in_force(served):
     assert query_of(last["url"])["before"] == ["2026-09-03"]
 
 
+@pytest.mark.parametrize("query", ["", "?wing=acme-app&date_column=authored_at", "?q=token"])
+async def test_a_timeline_as_csv_has_the_buckets_of_the_json(served, query):
+    found = await get_json(served, f"{PALACE}/timeline.json{query}")
+    lines = (await served.client.get(f"{PALACE}/timeline.csv{query}")).text.splitlines()
+    assert lines == ["since,before,count"] + [
+        f"{bucket['since']},{bucket['before']},{bucket['count']}" for bucket in found["buckets"]
+    ]
+    page = await get(served, PALACE + query)
+    assert not found["buckets"] or f"{PALACE}/timeline.csv{query}" in {href for href, _ in page.links}
+    assert (await served.client.get(f"{PALACE}/timeline.csv?since=never")).status_code == 400
+
+
 async def test_the_search_page_counts_its_candidates(served):
     answer = await get_json(served, f"{PALACE}.json?q=token")
     timeline = answer["timeline"]

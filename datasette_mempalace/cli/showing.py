@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from ..text import shown_similarity
 from .common import counted, harmless
 
 MARK_START, MARK_END = "\x01", "\x02"
@@ -60,7 +61,7 @@ def page(answer: dict[str, Any], look: Look) -> str:
 
 def similar_hit(hit: dict[str, Any], look: Look) -> str:
     """One similar drawer."""
-    lines = [_headed(f"{hit['rank']:>2}. {_place(hit)}", f"{hit['similarity']:.3f}", look)]
+    lines = [_headed(f"{hit['rank']:>2}. {_place(hit)}", _similarity(hit), look)]
     told = ["the same text"] if hit["same_text"] else []
     told += ["the same source"] if hit["same_source"] else []
     told.append(_line(hit["drawer_id"]))
@@ -74,7 +75,7 @@ def cluster(cluster: dict[str, Any], look: Look) -> str:
     lines = [look.style(f"{counted(cluster['size'], 'drawer')}, {kind}", bold=True)]
     lines += _passage(cluster["snippet"], look)
     for member in cluster["members"]:
-        alike = "the same text" if member["same_text"] else "similarity " + _number(member["similarity"])
+        alike = "the same text" if member["same_text"] else "similarity " + _similarity(member)
         parts = (_place(member), _source(member), _line(member["drawer_id"]), alike)
         lines.append(look.style(" " * INDENT + " · ".join(part for part in parts if part), dim=True))
     if cluster["size"] > len(cluster["members"]):
@@ -82,8 +83,8 @@ def cluster(cluster: dict[str, Any], look: Look) -> str:
     return "\n".join(lines)
 
 
-def _number(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.3f}"
+def _similarity(found: dict[str, Any]) -> str:
+    return shown_similarity(found["similarity"], found["same_text"]) or "not known"
 
 
 def remarks(answer: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from ..answer import heading_of
 from ..around import COPIES, Neighbour
 from ..compat import sql_url
 from ..stop_words import stop_words
-from ..text import clean_text, source_name
+from ..text import clean_text, shown_similarity, source_name
 from ..words import MOST_CHARACTERS, QueryWords, find_words, read_query
 from . import markdown, present
 from .drawer_look import REACHES, DrawerLinks, DrawerRequest, Found, reach_of
@@ -138,7 +138,7 @@ def similar_view(hit: Mapping[str, Any], links: Links, url: str) -> dict[str, An
         "chunk": present.chunk_label(hit["chunk_index"], hit["chunk_total"]),
         "filed": present.day(hit["filed_at"]),
         "parts": parts(hit["snippet"]),
-        "similarity": f"{hit['similarity']:.3f}",
+        "similarity": shown_similarity(hit["similarity"], hit["same_text"]),
         "share": hit["similarity"],
         "same_source": hit["same_source"],
         "same_text": hit["same_text"],

@@ -1,4 +1,4 @@
-"""Clusters of copies, as a page and as JSON. It only translates; `datasette_mempalace.duplicates` finds them."""
+"""Clusters of copies, as a page, JSON and CSV. It only translates; `datasette_mempalace.duplicates` finds them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from ..duplicates.request import MIN_CHARACTERS, PARAMETERS, THRESHOLD, Duplicat
 from ..palace import Palace
 from ..registry import run
 from ..request import request_parameters
+from ..text import shown_similarity
 from . import present
 from .access import parameters_of
+from .csv_data import Table, as_csv, csv_of_palace
 from .data import NEXT, data_of_palace
 from .frame import page_of_palace, sheet_url
 from .links import Links, Pair
@@ -22,6 +24,10 @@ from .statements import of_equal_texts
 DUPLICATES = "/duplicates"
 FIELDS = ("threshold", "min_characters", "wing", "room")
 _DESCRIBED_AS = {"n_results": "clusters", "next": "next_drawers"}
+COLUMNS = (
+    "cluster", "size", "kind", "id", "drawer_id", "url", "wing", "room", "source_file", "source_path", "chunk_index",
+    "chunk_total", "heading", "filed_at", "same_text", "similarity",
+)  # fmt: skip
 SHOWN = 8  # members of a cluster before the rest is folded
 
 
@@ -43,7 +49,10 @@ async def duplicates_page(datasette: Any, request: Any, palace: Palace, context:
         "hidden": hidden,
         "action": links.to([]),
         "conditions": present.conditions({**answer["filters"], "columns": asked.search.scope.filters}),
-        "json_url": links.to([*links.pairs, *_next(asked.after)], DUPLICATES + ".json"),
+        **{
+            f"{kind}_url": links.to([*links.pairs, *_next(asked.after)], f"{DUPLICATES}.{kind}")
+            for kind in ("json", "csv")
+        },
         "sql_url": links.sql(of_equal_texts(asked.search.scope)),
         "next_url": links.here(next=answer["next"]) if answer["next"] else None,
         "first_url": links.here() if asked.after else None,
@@ -52,20 +61,37 @@ async def duplicates_page(datasette: Any, request: Any, palace: Palace, context:
     }
 
 
-@described(
-    Operation(
-        "Clusters of drawers that say the same.",
-        "Duplicates",
-        (*(_DESCRIBED_AS.get(name, name) for name in PARAMETERS), FILTERS),
-        headers=NEXT,
-    )
-)
+_PARAMETERS = (*(_DESCRIBED_AS.get(name, name) for name in PARAMETERS), FILTERS)
+
+
+@described(Operation("Clusters of drawers that say the same.", "Duplicates", _PARAMETERS, headers=NEXT))
 @data_of_palace
 async def duplicates_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
     """The page as JSON."""
+    return await _answer(datasette, request, database, palace, ".json")
+
+
+@described(as_csv("The same clusters as CSV, a row for each drawer that is listed.", _PARAMETERS, NEXT))
+@csv_of_palace
+async def duplicates_csv(datasette: Any, request: Any, database: str, palace: Palace) -> Table:
+    """The clusters as CSV: their drawers, cluster by cluster."""
+    answer = await _answer(datasette, request, database, palace, ".csv")
+    rows = [
+        {"cluster": number, "size": cluster["size"], "kind": cluster["kind"], **member}
+        | {"same_text": int(member["same_text"])}
+        for number, cluster in enumerate(answer["clusters"], 1)
+        for member in cluster["members"]
+    ]
+    return Table("duplicates", COLUMNS, rows, answer["next_url"])
+
+
+async def _answer(
+    datasette: Any, request: Any, database: str, palace: Palace, extension: str
+) -> dict[str, Any]:
+    """The clusters that a URL asks for, with whole URLs."""
     asked = parse_duplicates(parameters_of(request), palace.settings)
     answer = await run(datasette, run_duplicates, palace, asked)
-    links = Links(datasette, database, pairs_of(asked, palace.settings), DUPLICATES + ".json")
+    links = Links(datasette, database, pairs_of(asked, palace.settings), DUPLICATES + extension)
     for cluster in answer["clusters"]:
         for member in cluster["members"]:
             member["url"] = str(datasette.absolute_url(request, links.drawer(member)))
@@ -92,13 +118,6 @@ def _next(after: int) -> list[Pair]:
     return [("next", str(after))] if after else []
 
 
-def _similarity(member: dict[str, Any]) -> str | None:
-    """How alike a member is to the first; other words are never called quite the same, as 1.000 would."""
-    if member["similarity"] is None:
-        return None
-    return "over 0.999" if member["similarity"] >= 0.9995 else f"{member['similarity']:.3f}"
-
-
 def _cluster(cluster: dict[str, Any], links: Links) -> dict[str, Any]:
     """A cluster for the template; the first member is the one that the others are held against."""
     members = [
@@ -112,7 +131,7 @@ def _cluster(cluster: dict[str, Any], links: Links) -> dict[str, Any]:
             "room_url": links.place(member["wing"], member["room"]),
             "filed": present.day(member["filed_at"]),
             "same_text": member["same_text"],
-            "similarity": _similarity(member),
+            "similarity": shown_similarity(member["similarity"], member["same_text"]),
         }
         for member in cluster["members"]
     ]

@@ -1,4 +1,4 @@
-"""What a palace or a part of it holds, and its timeline, as JSON: the data of the palace's page."""
+"""What a palace or a part of it holds, and its timeline, as JSON and CSV: the data of the palace's page."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from ..explore.days import timeline_of
 from ..explore.holdings import holdings
 from ..palace import Palace
 from ..registry import run
-from ..request import parse_request
+from ..request import SearchRequest, parse_request
 from ..scope import scope_as_json
 from ..searcher import run_search
 from ..status import vectors_state
 from .access import may_read_closets, parameters_of
 from .api import data_links
+from .csv_data import Table, as_csv, csv_of_palace
 from .data import data_of_palace
 from .links import Links
 from .operation import Operation, described
@@ -66,14 +67,27 @@ async def overview_json(datasette: Any, request: Any, database: str, palace: Pal
 @data_of_palace
 async def timeline_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
     """When the drawers of a part, or with `q` the candidates of a search, were filed, written, or what day they are about."""
-    asked = parse_request(parameters_of(request), palace.settings, allow_blank=True)
+    found, asked = await _timeline(datasette, request, palace)
     links = data_links(datasette, request, database, asked, palace, "")
+    counts = "candidates" if asked.query else "drawers"
+    return {"counts": counts, "filters": scope_as_json(asked.scope), **with_urls(found, links)}
+
+
+@described(as_csv("The same timeline as CSV, a row for each stretch of time.", ("q", *SCOPE)))
+@csv_of_palace
+async def timeline_csv(datasette: Any, request: Any, database: str, palace: Palace) -> Table:
+    """The buckets of a timeline as CSV."""
+    found, _ = await _timeline(datasette, request, palace)
+    return Table("timeline", ("since", "before", "count"), found["buckets"])
+
+
+async def _timeline(datasette: Any, request: Any, palace: Palace) -> tuple[dict[str, Any], SearchRequest]:
+    """The timeline that a URL asks for, and the request that it is."""
+    asked = parse_request(parameters_of(request), palace.settings, allow_blank=True)
     if asked.query:
         answer = await run(datasette, run_search, palace, replace(asked, facets=True, context=False))
-        found, counts = answer["timeline"], "candidates"
-    else:
-        found, counts = await run(datasette, timeline_of, palace, asked.scope), "drawers"
-    return {"counts": counts, "filters": scope_as_json(asked.scope), **with_urls(found, links)}
+        return answer["timeline"], asked
+    return await run(datasette, timeline_of, palace, asked.scope), asked
 
 
 def with_urls(timeline: dict[str, Any], links: Links) -> dict[str, Any]:

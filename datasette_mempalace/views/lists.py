@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import Any
 
-from datasette import Response
-
-from ..cells import cell, written
-from ..errors import MempalaceError
 from ..explore.values import LISTS, list_values
 from ..palace import Palace
 from ..parameter_values import read_whole
@@ -18,8 +12,9 @@ from ..request import SearchRequest, parse_request, request_parameters
 from ..scope import scope_as_json
 from ..text import source_name
 from . import present
-from .access import cors_headers, palace_of, parameters_of, reading_only
-from .api import attachment, data_links
+from .access import parameters_of
+from .api import data_links
+from .csv_data import Table, as_csv, csv_of_palace
 from .data import NEXT, data_of_palace
 from .frame import page_of_palace
 from .links import Links
@@ -87,32 +82,13 @@ async def list_json(datasette: Any, request: Any, database: str, palace: Palace)
     }
 
 
-@described(
-    Operation(
-        "The same list as CSV.",
-        {"type": "string"},
-        (*SCOPE, "n_results", "next"),
-        "text/csv",
-        text_errors=True,
-    )
-)
-@reading_only
-async def list_csv(request: Any, datasette: Any) -> Any:
+@described(as_csv("The same list as CSV.", (*SCOPE, "n_results", "next")))
+@csv_of_palace
+async def list_csv(datasette: Any, request: Any, database: str, palace: Palace) -> Table:
     """A list as CSV."""
-    headers = cors_headers(datasette)
-    try:
-        database, palace = await palace_of(datasette, request)
-        found, _, _, _ = await _list(datasette, request, palace)
-    except MempalaceError as error:
-        return Response.text(error.message + "\n", status=error.status, headers=headers)
+    found, _, _, _ = await _list(datasette, request, palace)
     what = request.url_vars["what"]
-    out = io.StringIO()
-    writer = csv.writer(out)
-    columns = (*LISTS[what], "count", "first_filed", "last_filed")
-    writer.writerow(columns)
-    writer.writerows([cell(row[column]) for column in columns] for row in found["rows"])
-    headers |= {"Content-Disposition": attachment(f"{database}-{what}.csv")}
-    return Response(written(out.getvalue()), headers=headers, content_type="text/csv; charset=utf-8")
+    return Table(what, (*LISTS[what], "count", "first_filed", "last_filed"), found["rows"])
 
 
 async def _list(

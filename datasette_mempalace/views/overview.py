@@ -74,6 +74,7 @@ def timeline_view(timeline: dict[str, Any], links: Links, scope: Scope | None = 
             for other, name in DATE_COLUMNS.items()
         ],
         "json_url": links.beside("timeline", ".json"),
+        "csv_url": links.beside("timeline", ".csv"),
         "sql_url": links.sql(of_timeline(scope, timeline["unit"])) if scope else None,
     }
 

@@ -67,27 +67,29 @@ async def overview_json(datasette: Any, request: Any, database: str, palace: Pal
 @data_of_palace
 async def timeline_json(datasette: Any, request: Any, database: str, palace: Palace) -> dict[str, Any]:
     """When the drawers of a part, or with `q` the candidates of a search, were filed, written, or what day they are about."""
-    found, asked = await _timeline(datasette, request, palace)
-    links = data_links(datasette, request, database, asked, palace, "")
+    found, asked = await _timeline(datasette, request, database, palace)
     counts = "candidates" if asked.query else "drawers"
-    return {"counts": counts, "filters": scope_as_json(asked.scope), **with_urls(found, links)}
+    return {"counts": counts, "filters": scope_as_json(asked.scope), **found}
 
 
 @described(as_csv("The same timeline as CSV, a row for each stretch of time.", ("q", *SCOPE)))
 @csv_of_palace
 async def timeline_csv(datasette: Any, request: Any, database: str, palace: Palace) -> Table:
     """The buckets of a timeline as CSV."""
-    found, _ = await _timeline(datasette, request, palace)
-    return Table("timeline", ("since", "before", "count"), found["buckets"])
+    found, _ = await _timeline(datasette, request, database, palace)
+    return Table("timeline", ("since", "before", "count", "url"), found["buckets"])
 
 
-async def _timeline(datasette: Any, request: Any, palace: Palace) -> tuple[dict[str, Any], SearchRequest]:
+async def _timeline(
+    datasette: Any, request: Any, database: str, palace: Palace
+) -> tuple[dict[str, Any], SearchRequest]:
     """The timeline that a URL asks for, and the request that it is."""
     asked = parse_request(parameters_of(request), palace.settings, allow_blank=True)
+    links = data_links(datasette, request, database, asked, palace, "")
     if asked.query:
         answer = await run(datasette, run_search, palace, replace(asked, facets=True, context=False))
-        return answer["timeline"], asked
-    return await run(datasette, timeline_of, palace, asked.scope), asked
+        return with_urls(answer["timeline"], links), asked
+    return with_urls(await run(datasette, timeline_of, palace, asked.scope), links), asked
 
 
 def with_urls(timeline: dict[str, Any], links: Links) -> dict[str, Any]:

@@ -321,7 +321,8 @@ async def test_a_timeline_as_csv_has_the_buckets_of_the_json(served, query):
     found = await get_json(served, f"{PALACE}/timeline.json{query}")
     lines = (await served.client.get(f"{PALACE}/timeline.csv{query}")).text.splitlines()
     assert lines == ["since,before,count,url"] + [
-        f"{bucket['since']},{bucket['before']},{bucket['count']},{bucket['url']}" for bucket in found["buckets"]
+        f"{bucket['since']},{bucket['before']},{bucket['count']},{bucket['url']}"
+        for bucket in found["buckets"]
     ]
     page = await get(served, PALACE + query)
     assert not found["buckets"] or f"{PALACE}/timeline.csv{query}" in {href for href, _ in page.links}

@@ -16,14 +16,11 @@ import urllib.request
 from contextlib import closing
 from pathlib import Path
 
-import chromadb
-import numpy as np
-from chromadb.config import Settings as ChromaSettings
 from datasette.utils.sqlite import sqlite3
 
-from datasette_mempalace.closets import closet_words
+from changing_palace import TEXTS, ChangingPalace
 from datasette_mempalace.compat import IS_ONE
-from datasette_mempalace.text import text_hash
+from killed_palace import KilledPalace
 
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = (
@@ -35,7 +32,7 @@ ALLOWED = {"databases": {"palace": {"permissions": {"insert-row": True, "update-
 RECORDS = 1_100
 
 
-class World:
+class World(KilledPalace):
     """A palace, the commands that work on it, and what has been acknowledged so far.
 
     Args:
@@ -52,9 +49,12 @@ class World:
         self.config.write_text(json.dumps({**SETTINGS, **(ALLOWED if IS_ONE else {})}))
         self.acknowledged = {}  # drawer_id to text: what a writer was told is stored
         self.records = {}  # drawer_id to text: what the file of records says last
+        self.deleted = []  # texts that a purge must leave nowhere
         self.serial = 0
         self.run("init")
-        self.seconds = {what: self._time(what) for what in ("mine", "import", "sync", "rebuild")}
+        self.foreign = ChangingPalace(folder / "foreign", [self.text() for _ in range(TEXTS)], self.random)
+        commands = ("mine", "import", "sync", "rebuild", "import-palace", "purge")
+        self.seconds = {what: self._time(what) for what in commands}
         self.seconds["server"] = self.seconds["sync"]
 
     # What the processes do
@@ -97,7 +97,7 @@ class World:
                     connection.execute("update drawers set text = ? where id = ?", [text, row_id])
                     self.acknowledged[self._name(connection, row_id)] = text
                 for row_id in ids[10:20]:
-                    self.acknowledged.pop(self._name(connection, row_id), None)
+                    self.deleted.append(self.acknowledged.pop(self._name(connection, row_id)))
                     connection.execute("delete from drawers where id = ?", [row_id])
                 for row_id in ids[20:30]:
                     connection.execute(
@@ -141,7 +141,7 @@ class World:
         """Start a process, kill it and all its children at a random moment.
 
         Args:
-            what: "mine", "import", "sync", "rebuild" or "server".
+            what: "mine", "import", "import-palace", "sync", "rebuild", "purge" or "server".
         Returns:
             whether it was killed before it ended, and how far it had come.
         """
@@ -169,6 +169,9 @@ class World:
             return ["mine", str(self.palace), str(self.notes), "--wing", "notes"]
         if what == "import":
             return ["import", str(self.palace), str(self.write_records()), "--wing", "records"]
+        if what == "import-palace":
+            self.foreign.write(600)
+            return [what, str(self.palace), str(self.foreign.folder)]
         self.change_rows()
         return [what, str(self.palace)]
 
@@ -245,7 +248,7 @@ class World:
     def _is_final(self, name, text, source):
         """Whether a command that goes on has no reason to replace a drawer: it says what its file says."""
         if source is None:
-            return self.records.get(name) == text
+            return text in (self.records.get(name), self.foreign.drawers.get(name))
         return Path(source).exists() and text in Path(source).read_text()
 
     def _state(self):
@@ -267,112 +270,3 @@ class World:
     @staticmethod
     def _name(connection, row_id):
         return connection.execute("select drawer_id from drawers where id = ?", [row_id]).fetchone()[0]
-
-    # What must be true
-
-    def check(self):
-        """All that must be true after a kill, and after one sync that follows it."""
-        with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
-            assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
-            self._check_full_text(connection)
-            self._check_acknowledged(connection)
-            missing = self._texts_to_embed(connection)
-        said = self.run("sync")
-        assert f"Embedded {missing:,} text" in said, (missing, said)
-        with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
-            self._check_full_text(connection)
-            self._check_acknowledged(connection)
-            assert self._texts_to_embed(connection) == 0
-            self.check_mirror(connection)
-
-    def check_end(self):
-        """Once mining and importing have come to their end, the palace says what their files say, once."""
-        self.run("mine", str(self.notes), "--wing", "notes")
-        self.run("import", str(self.write_records()), "--wing", "records")
-        with closing(sqlite3.connect(self.palace, timeout=30)) as connection:
-            drawers = connection.execute(
-                "select drawer_id, text, added_by, source_file, metadata from drawers"
-            ).fetchall()
-        assert {name: text for name, text, by, _, _ in drawers if by == "import"} == self.records
-        written = {name: text for name, text, by, _, _ in drawers if by in ("sql", "api")}
-        # One that was sent and stored, but whose answer the kill has swallowed, may be there as well.
-        assert written.items() >= self.acknowledged.items()
-        texts = {}
-        for _, text, by, source, metadata in drawers:
-            if by == "mine":
-                texts.setdefault(source, []).append((json.loads(metadata)["char_start"], text))
-        assert set(texts) == {str(file) for file in self.notes.iterdir()}
-        for source, pieces in texts.items():
-            assert put_together(pieces) == Path(source).read_text()
-
-    def _check_full_text(self, connection):
-        for table in ("drawers_fts", "closets_fts"):
-            with connection:
-                connection.execute(f"insert into {table}({table}, rank) values ('integrity-check', 1)")
-
-    def _check_acknowledged(self, connection):
-        stored = dict(connection.execute("select drawer_id, text from drawers"))
-        lost = {name for name, text in self.acknowledged.items() if stored.get(name) != text}
-        assert not lost, f"acknowledged and lost: {sorted(lost)[:5]}"
-        lost = {name for name, text in self.seen if stored.get(name) != text}
-        assert not lost, f"seen and lost: {sorted(lost)[:5]}"
-        vectors = dict(connection.execute("select text_hash, vector from drawer_vectors"))
-        for key, vector in self.seen_vectors.items():
-            assert vectors.get(key, vector) == vector, "a vector that was stored has been made again"
-
-    def _texts_to_embed(self, connection):
-        """How many different texts have no vector anywhere; all that a sync may embed."""
-        known = set()
-        for table in ("drawer_vectors", "closet_vectors", "spare_vectors"):
-            known |= {row[0] for row in connection.execute(f"select text_hash from {table}")}
-        drawers = connection.execute(
-            "select text from drawers where id not in (select id from drawer_vectors)"
-        ).fetchall()
-        closets = connection.execute(
-            "select text from closets where id not in (select id from closet_vectors)"
-        ).fetchall()
-        wanted = {text_hash(text) for (text,) in drawers} | {
-            text_hash(closet_words(text)) for (text,) in closets
-        }
-        return len(wanted - known)
-
-    def check_mirror(self, connection):
-        """The mirror holds each vector once, with its wing and room, and finds it."""
-        client = chromadb.PersistentClient(
-            f"{self.palace}.chroma", settings=ChromaSettings(anonymized_telemetry=False)
-        )
-        try:
-            for kind in ("drawer", "closet"):
-                collection = client.get_collection(f"palace-palace_{kind}s", embedding_function=None)
-                self._check_collection(connection, kind, collection)
-            position = client.get_collection("palace-palace_drawers", embedding_function=None).metadata[
-                "position"
-            ]
-            assert position == connection.execute("select max(seq) from drawer_changes").fetchone()[0]
-        finally:
-            client.close()
-
-    def _check_collection(self, connection, kind, collection):
-        truth = {
-            str(row_id): (np.frombuffer(vector, "<f4"), {"wing": wing, "room": room})
-            for row_id, vector, wing, room in connection.execute(
-                f"select v.id, vector, wing, room from {kind}_vectors v join {kind}s t on t.id = v.id"
-            )
-        }
-        held = collection.get(include=["embeddings", "metadatas"])
-        assert sorted(held["ids"]) == sorted(truth)
-        for name, vector, keys in zip(held["ids"], held["embeddings"], held["metadatas"], strict=True):
-            assert np.allclose(vector, truth[name][0], atol=1e-5)
-            assert {key: keys.get(key) for key in ("wing", "room")} == truth[name][1]
-        for name in self.random.sample(sorted(truth), min(30, len(truth))):
-            found = collection.query(query_embeddings=[truth[name][0]], n_results=1)
-            assert found["distances"][0][0] < 1e-4, f"{kind} {name} does not find itself"
-
-
-def put_together(pieces):
-    """The text that overlapping pieces, given as (start, text), were cut from."""
-    whole = ""
-    for start, text in sorted(pieces):
-        assert start <= len(whole), "a part is missing"
-        whole = whole[:start] + text
-    return whole

@@ -1,4 +1,4 @@
-"""Kills processes that mine, import, sync, rebuild and serve, at random moments, and looks whether anything was lost or doubled.
+"""Kills processes that mine, import, sync, rebuild, purge and serve, at random moments, and looks whether anything was lost or doubled.
 
 Takes ten to thirty seconds a kill, so that it runs only when asked: KILLS=10 in CI, KILLS=100 before a release. SEED repeats
 a run: what was done and how long each process lived, though not what the machine did meanwhile.
@@ -19,7 +19,7 @@ from killing import World
 
 KILLS = int(os.environ.get("KILLS") or 0)
 SEED = int(os.environ.get("SEED") or 0) or random.SystemRandom().randrange(1, 10**6)
-
+TURNS = ("import", "server", "rebuild", "import-palace", "mine", "purge", "sync")
 
 pytestmark = pytest.mark.skipif(not KILLS, reason="takes minutes; KILLS=10 in the environment runs it")
 
@@ -28,7 +28,7 @@ def test_a_kill_loses_nothing_and_doubles_nothing(tmp_path, capsys):
     world = World(tmp_path, SEED)
     killed, turn = Counter(), 0
     while killed.total() < KILLS:
-        what = ("import", "server", "rebuild", "mine", "sync")[turn % 5]
+        what = TURNS[turn % len(TURNS)]
         turn += 1
         was_killed, phase = world.kill_in(what)
         tell(capsys, f"SEED={SEED} turn {turn}: {what}, {phase}")

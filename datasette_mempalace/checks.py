@@ -38,7 +38,7 @@ def tables(connection: Any) -> Finding:
     if hopeless:
         return Finding("tables", False, hopeless, RESTORE)
     if gone:
-        return Finding("tables", False, f"{in_words(gone)} missing", FIX)
+        return Finding("tables", False, in_words(gone), FIX)
     return Finding("tables", True, "all are there")
 
 

@@ -193,7 +193,7 @@ class Connections:
         if not self.is_in_place:
             raise PalaceReplaced(
                 f"{Path(self.path).name} was replaced by another file, or taken away, while it was open: nothing more"
-                " is read from it or written to it. Try again with what is there now."
+                " is read from it or written to it. Start again with what is there now."
             )
         if self._is_closed:
             raise MempalaceError(f"The palace {self.path} was closed.")

@@ -71,8 +71,8 @@ def missing_tables(connection: Any) -> list[str]:
     if found.keys() >= TABLES and not schema.pending_migrations(connection):
         return []
     wanted = _expected(connection)
-    missing = {part.of for part in wanted.values() if part.type == "table" and part.name not in found}
-    return [name for name in SAID if name in missing or (name == RECORD and _has_lost_record(connection))]
+    gone = {part.of for part in wanted.values() if part.type == "table" and part.name not in found}
+    return [name for name in SAID if name in gone or (name == RECORD and _has_lost_record(connection))]
 
 
 def missing(connection: Any, part: Literal["trigger", "index"]) -> list[str]:
@@ -108,13 +108,12 @@ def refuse_damaged(connection: Any, name: str) -> None:
         raise PalaceDamaged(f"{name} is damaged: {hopeless}; {RESTORE}")
     gone = missing_tables(connection)
     if gone:
-        raise PalaceDamaged(f"{name} is damaged: {in_words(gone)} missing; {FIX.replace('PALACE', name)}")
+        raise PalaceDamaged(f"{name} is damaged, {in_words(gone)}; {FIX.replace('PALACE', name)}")
 
 
-def in_words(missing: list[str]) -> str:
-    """Tables that are missing, as the beginning of a sentence that goes on with "missing"."""
-    told = [f"{SAID[name]} ({name})" for name in missing]
-    return f"{', '.join(told)} {'are' if len(told) > 1 else 'is'}"
+def in_words(names: list[str]) -> str:
+    """Tables that are missing, as the end of a sentence."""
+    return f"missing: {', '.join(f'{SAID[name]} ({name})' for name in names)}"
 
 
 def remake(connection: Any) -> Made:

@@ -87,6 +87,13 @@ def test_the_server_answers_as_sqlite_does(palace, server):
     )
 
 
+def test_before_it_is_asked_its_state_is_not_known(palace, server):
+    with Palace.open(palace.path, server.settings()) as fresh:
+        assert palace_status(fresh)["mirror"]["state"] == "not checked"
+        by_meaning(fresh, "an animal of the sea")
+        assert palace_status(fresh)["mirror"]["state"] == "in step"
+
+
 def test_every_change_reaches_it(palace):
     add(palace, ("a yellow canary", "w", "r"))
     delete_drawers(palace, Scope(ids=(2,)))

@@ -74,7 +74,14 @@ class Mirror:
 
     def recorded(self) -> State | None:
         """How far the mirror itself says it is, looked up quickly and with nothing opened; None when it is not known."""
-        return self.store.recorded() if self.is_used else None
+        if not self.is_used:
+            return None
+        if not self.store.is_shared:
+            return self.store.recorded()
+        try:
+            return self.state(fresh=False) if self.is_open else None
+        except MirrorUnavailable:
+            return None
 
     def state(self, fresh: bool = True) -> State:
         """How far the mirror is.

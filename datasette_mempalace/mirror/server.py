@@ -117,7 +117,7 @@ class MirrorServer:
         return held.state
 
     def recorded(self) -> State | None:
-        """What was seen on the server last; None when it was not asked yet."""
+        """What was seen on the server last, which may be a while ago; None when it was not asked yet."""
         return None if self._held is None else self._held.state
 
     def set_state(self, state: State) -> None:

@@ -8,10 +8,10 @@ compared with what was opened, before anything is read or written.
 from __future__ import annotations
 
 import os
-import queue
 import threading
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -54,7 +54,7 @@ class Connections:
     def __init__(self, path: str, read_only: bool, immutable: bool = False, may_create: bool = False):
         self.path, self.read_only = path, read_only
         self._immutable, self._may_create = immutable, may_create
-        self._readers: queue.LifoQueue[Any] = queue.LifoQueue()
+        self._readers: deque[Any] = deque()
         self._write_lock = threading.RLock()
         self._writer: Any = None
         self._is_closed = False
@@ -71,8 +71,8 @@ class Connections:
         """A read-only connection of a small pool, with one consistent view of the data while it is held."""
         self._refuse_other()
         try:
-            connection = self._readers.get_nowait()
-        except queue.Empty:
+            connection = self._readers.pop()
+        except IndexError:
             connection = self._connect_reader()
         try:
             connection.execute("begin")
@@ -80,8 +80,8 @@ class Connections:
         finally:
             connection.rollback()
             self._look()
-            if self._readers.qsize() < IDLE_READERS and not self._is_closed:
-                self._readers.put(connection)
+            if len(self._readers) < IDLE_READERS and not self._is_closed:
+                self._readers.append(connection)
             else:
                 connection.close()
 
@@ -130,8 +130,9 @@ class Connections:
 
     def close_readers(self) -> None:
         """Close the reading connections that are idle; new ones are made when they are needed."""
-        while not self._readers.empty():
-            self._readers.get_nowait().close()
+        with suppress(IndexError):
+            while True:
+                self._readers.pop().close()
 
     def stop(self) -> None:
         """Hand out no connection any more; those that are held end as they would."""

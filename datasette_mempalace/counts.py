@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from .brief_lock import BriefLock
 
 MOST = 50_000
 
@@ -11,7 +11,7 @@ class WordCounts:
     """Counts of words in one palace, for one state of it. Threads may share it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = BriefLock()
         self._position = -1
         self._counts: dict[str, int] = {}
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .brief_lock import BriefLock
 from .errors import ConfigError, EmbedderUnavailable
 from .minilm import MINILM, Vectors, download_minilm, find_minilm, load_minilm
 
@@ -47,7 +48,7 @@ class Embedder:
         self.name = SAME_MODEL.get(name, name)
         self.config = dict(config or {})
         self._lock = threading.Lock()
-        self._queries_lock = threading.Lock()
+        self._queries_lock = BriefLock()
         self._model: Model | None = None
         self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
@@ -99,6 +100,8 @@ class Embedder:
         Raises:
             EmbedderUnavailable: when it cannot be loaded; the message names what to install or set.
         """
+        if self._model is not None:
+            return self._model
         with self._lock:
             if self._model is None:
                 reason = self.missing()

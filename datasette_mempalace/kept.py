@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
+
+from .brief_lock import BriefLock
 
 MOST = 100
 
@@ -19,7 +20,7 @@ class KeptAnswers:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = BriefLock()
         self._position: int | None = None
         self._answers: OrderedDict[Hashable, Any] = OrderedDict()
 

@@ -6,13 +6,13 @@ was loaded is left out of it and scored from SQLite; when that is much, it is lo
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .brief_lock import BriefLock
 from .change_log import changed_since, last_change
 from .errors import LogTooShort, MatrixUnavailable
 from .minilm import Vectors
@@ -83,7 +83,7 @@ class MatrixKeeper:
 
     def __init__(self, most_bytes: int):
         self.most_bytes = most_bytes
-        self._lock = threading.Lock()
+        self._lock = BriefLock(MatrixUnavailable)
         self._matrices: dict[Kind, Matrix] = {}
 
     def is_loaded(self, kind: Kind) -> bool:
@@ -98,7 +98,7 @@ class MatrixKeeper:
             kind: "drawer" or "closet".
             dimension: of the vectors wanted.
         Raises:
-            MatrixUnavailable: when it would be larger than allowed.
+            MatrixUnavailable: when it would be larger than allowed, or is still being loaded by another search.
         """
         matrix = self._matrices.get(kind)
         changed = None if matrix is None else _changed_since(connection, kind, matrix.position)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from datasette.utils.sqlite import sqlite3
 
 from . import schema, structure
+from .brief_lock import BriefLock
 from .config import Settings
 from .connections import Connections
 from .counts import WordCounts
@@ -52,7 +52,7 @@ class Palace:
     ):
         self.path, self.settings, self.read_only, self.immutable = path, settings, read_only, immutable
         self.connections = Connections(path, read_only, immutable, may_create)
-        self._make_lock = threading.Lock()
+        self._make_lock = BriefLock()
         self.word_counts = WordCounts()
         self.kept_answers = KeptAnswers()
         self._embedder: Embedder | None = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -101,12 +100,16 @@ class Search:
     vector: NDArray[np.float32] | None
     terms: Any = None
     clock: dict[str, float] = field(default_factory=dict)
+    _statistics: ranking.Statistics | None = None
 
-    @cached_property
+    @property
     def statistics(self) -> ranking.Statistics:
         """What BM25 knows of the palace, read once a search; words are counted once a state of the palace."""
-        counts = self.palace.word_counts.at(last_change(self.connection))
-        return palace_statistics(self.terms, self.words, counts)
+        # Not a cached_property: before Python 3.12 all searches would share its lock.
+        if self._statistics is None:
+            counts = self.palace.word_counts.at(last_change(self.connection))
+            self._statistics = palace_statistics(self.terms, self.words, counts)
+        return self._statistics
 
     def timed(self, step: str, started: float) -> None:
         """Add the time since `started` (of `time.perf_counter`) to a step's."""

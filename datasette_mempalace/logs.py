@@ -10,7 +10,6 @@ import logging
 import re
 import textwrap
 import traceback
-from collections.abc import MutableMapping
 from typing import Any
 
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -39,12 +38,8 @@ class HarmlessLogger(logging.LoggerAdapter):  # type: ignore[type-arg]  # generi
                 else [traceback.format_exc()]
             )
             line += "\n" + textwrap.indent(_OBEYED_BUT_LINES.sub(_escaped, told.rstrip()), "    ")
-        options["stacklevel"] = options.get("stacklevel", 1) + 1
-        super().log(level, "%s", line, **options)
-
-    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Nothing is added to a line."""
-        return msg, kwargs
+        # Straight to the logger, because Python 3.10 counts the frames of an adapter in between, and later ones do not.
+        self.logger.log(level, "%s", line, stacklevel=options.pop("stacklevel", 1) + 1, **options)
 
 
 def one_line(text: object) -> str:

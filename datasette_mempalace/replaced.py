@@ -17,8 +17,6 @@ from .errors import PalaceReplaced
 from .logs import get_logger
 from .registry import registry_of
 
-READS = frozenset({"GET", "HEAD", "OPTIONS"})
-
 logger = get_logger(__name__)
 
 
@@ -60,18 +58,17 @@ async def follow(datasette: Any) -> None:
                 files.opened[name] = now
 
 
-def refuse_lost(datasette: Any, method: str, path: str) -> None:
-    """Refuse to write into a palace whose file is gone: SQLite would make an empty one in its place.
+def refuse_lost(datasette: Any, path: str) -> None:
+    """Refuse what concerns a palace whose file is gone.
+
+    Writing would make an empty file in its place; reading would answer by chance, as far as a thread still has the old one open.
 
     Args:
         datasette: the Datasette instance.
-        method: the request's.
         path: the request's, decoded.
     Raises:
-        PalaceReplaced: when it would write there.
+        PalaceReplaced: when the file of the palace that it names is gone.
     """
-    if method in READS:
-        return
     route = path.removeprefix(datasette.setting("base_url")).lstrip("/").partition("/")[0]
     db = database_of(datasette, route)
     if db is None or db.path is None or Path(db.path).exists():
@@ -80,5 +77,6 @@ def refuse_lost(datasette: Any, method: str, path: str) -> None:
     registry.let_go_if_replaced(db.path)
     if registry.has_opened(db.path):
         raise PalaceReplaced(
-            f"The file of {db.name} was deleted or moved away while it was served; nothing was written. Put it there again."
+            f"The file of {db.name} was deleted or moved away while it was served; nothing was read or written. Put it"
+            " there again."
         )

@@ -31,9 +31,9 @@ def wrap(datasette: Any) -> Callable[[App], App]:
                 await replaced.follow(datasette)
             if scope["type"] == "http":
                 try:
-                    replaced.refuse_lost(datasette, scope["method"], scope["path"])
+                    replaced.refuse_lost(datasette, scope["path"])
                 except PalaceReplaced as error:
-                    return await _tell(error, send)
+                    return await _tell(error, scope, send)
             if scope["type"] == "lifespan":
                 receive = _overhear(receive, datasette)
             await app(scope, receive, send)
@@ -48,9 +48,12 @@ async def close(datasette: Any) -> None:
     await asyncio.to_thread(registry_of(datasette).close)
 
 
-async def _tell(error: MempalaceError, send: Any) -> None:
+async def _tell(error: MempalaceError, scope: Any, send: Any) -> None:
     """Answer with an error before Datasette has seen the request."""
-    await Response.json(error.as_json(), status=error.status).asgi_send(send)
+    is_page = scope["method"] in ("GET", "HEAD") and "." not in scope["path"].rpartition("/")[2]
+    body = Response.text(error.message) if is_page else Response.json(error.as_json())
+    body.status = error.status
+    await body.asgi_send(send)
 
 
 def _overhear(receive: Any, datasette: Any) -> Any:

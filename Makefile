@@ -16,6 +16,8 @@ DATASETTE_1 := 1.0a41
 VENV := .venv$(addprefix -,$(DATASETTE))
 BIN := $(VENV)/bin
 DEMO := demo/palace.db
+# As many at once as there are processors, up to four; a file's tests share what is costly to make. ARGS="-n 0" for one.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 SOURCES := datasette_mempalace scripts tests docs setup.py
 
 .DEFAULT_GOAL := help
@@ -49,7 +51,7 @@ demo: $(VENV)/.installed-offline $(DEMO)
 	@$(BIN)/python scripts/serve_demo.py $(DEMO)
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 test-alpha:
 	@$(MAKE) test DATASETTE=$(DATASETTE_1)

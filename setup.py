@@ -40,6 +40,7 @@ TEST = [
     "openapi-spec-validator>=0.7.1",
     "pytest>=8.2",
     "pytest-asyncio>=0.24",
+    "pytest-xdist>=3.6",
     # The wheel test builds without an isolated environment, so that it needs no network.
     "setuptools>=68",
     "trustme>=1.1",

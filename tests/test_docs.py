@@ -247,7 +247,7 @@ async def rows_of(datasette, code, database="palace"):
 
 
 # The tutorial's example asks the tutorial's own palace.
-@pytest.mark.parametrize("code", blocks("sql", *(DOCS.keys() - {"tutorial.md"})))
+@pytest.mark.parametrize("code", blocks("sql", *sorted(DOCS.keys() - {"tutorial.md"})))
 async def test_sql_examples_run_and_return_rows(make_datasette, palace_path, code):
     rows = await rows_of(make_datasette(palace_path, settings={"sql_time_limit_ms": 20_000}), code)
     assert rows

@@ -20,6 +20,11 @@ MARK = "mempalace_export"
 VERSION = 1
 # What a byte that is no UTF-8 becomes when it is read with `surrogateescape`.
 ESCAPED = re.compile("[\udc80-\udcff]")
+# What `import-palace` files beside drawers, as lines: where it came from, which drawers and closets, and tables in the
+# order in which they refer to each other.
+ORIGIN = "origin"
+ORIGIN_IDS = {"drawer": "origin_drawers", "closet": "origin_closets"}
+RELATED = ("hallways", "tunnels", "kg_entities", "kg_triples")
 BYTES, TEXT_BYTES, REAL = "$base64", "$text_base64", "$real"
 
 
@@ -44,6 +49,7 @@ class Header:
         vectors: whether they have their vectors.
         embedding_model: the model that made them.
         embedding_dimension: how many numbers a vector has; None when there is none.
+        related: how many lines follow of what `import-palace` files beside drawers.
     """
 
     drawers: int
@@ -51,6 +57,7 @@ class Header:
     vectors: bool
     embedding_model: str | None
     embedding_dimension: int | None
+    related: int = 0
 
     def line(self) -> str:
         """The header as the export's first line."""
@@ -72,8 +79,9 @@ class Header:
             )
         kinds: dict[str, Any] = {
             "drawers": int, "closets": int, "vectors": bool, "embedding_model": (str, type(None)),
-            "embedding_dimension": (int, type(None)),
+            "embedding_dimension": (int, type(None)), "related": int,
         }  # fmt: skip
+        value = {"related": 0, **value}
         for name, kind in kinds.items():
             if not isinstance(value.get(name), kind):
                 raise BadInput(f"The export's first line cannot be read: {name} is {value.get(name)!r}.")

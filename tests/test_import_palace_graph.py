@@ -4,13 +4,19 @@ import json
 import re
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
+from datasette_mempalace.cli import mempalace, register
 from datasette_mempalace.errors import BadInput
 from datasette_mempalace.importers.mempalace import import_palace
 from datasette_mempalace.palace import Palace
 from foreign_palaces import copy_palace, state
+
+if "export" not in mempalace.commands:
+    register(SimpleNamespace(add_command=lambda command: None))
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "import.md"
 QUERIES = re.findall(r"^```SQL\n(.*?)^```$", DOCUMENT.read_text("utf-8"), re.MULTILINE | re.DOTALL)
@@ -47,6 +53,10 @@ def make_graph(file, *extra):
         connection.execute(statement)
     connection.close()
     return file
+
+
+def run(*arguments):
+    return CliRunner().invoke(mempalace, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -102,6 +112,80 @@ def test_they_come_in_with_every_key_and_linked(palace, database):
         ("Max", "lives_in", "a harbour", "2021-01-01", 1.0, None, None),
         ("Max", "loves", "Chess", None, 0.9, "drawer_000", "closet_0"),
     ]
+
+
+TABLES = (
+    "mempalace_origins",
+    "origin_drawers",
+    "origin_closets",
+    "hallways",
+    "tunnels",
+    "kg_entities",
+    "kg_triples",
+)
+
+
+def test_an_export_has_them_and_brings_them_back(palace, database, tmp_path):
+    import_palace(database, palace)
+    file, back = tmp_path / "all.ndjson", tmp_path / "back.db"
+    assert run("export", database, file, "--vectors").exit_code == 0
+    assert json.loads(file.read_text().splitlines()[0])["related"] == 1 + 1 + 1 + 1 + 1 + 3 + 2
+    for _ in range(2):
+        done = run("import", back, file)
+        assert (done.exit_code, "10 lines" in done.stdout) == (0, True), done.output
+    for table in TABLES:
+        assert query(back, f"select * from {table}") == query(database, f"select * from {table}")
+    again = import_palace(back, palace)
+    assert (again.drawers.added, again.drawers.updated) == (0, 0)
+    assert {(tally.added, tally.updated) for tally in again.tables.values()} == {(0, 0)}
+
+
+def test_references_lead_to_the_same_drawers_where_these_have_other_numbers(palace, database, tmp_path):
+    import_palace(database, palace)
+    file, back = tmp_path / "all.ndjson", tmp_path / "back.db"
+    run("export", database, file, "--vectors")
+    with Palace.create(back) as opened, opened.writer() as connection:
+        connection.executemany("insert into drawers (text) values (?)", [("filed by hand",)] * 3)
+    assert run("import", back, file).exit_code == 0
+    for table in ("tunnels", "kg_triples"):
+        named = f"select {table}.source_drawer_id, drawer_id from {table} left join drawers on drawers.id = source_drawer"
+        assert query(back, named) == query(database, named)
+    first = "select id from drawers where drawer_id = 'drawer_000'"
+    assert query(back, first) != query(database, first)
+
+
+def test_a_part_of_a_palace_is_exported_without_them(palace, database, tmp_path):
+    import_palace(database, palace)
+    run("export", database, tmp_path / "part.ndjson", "--wing", "harbour")
+    assert json.loads((tmp_path / "part.ndjson").read_text().splitlines()[0])["related"] == 0
+    assert '"kind": "hallways"' not in (tmp_path / "part.ndjson").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ({"kind": "origin", "id": 2}, "an origin needs an id, a folder and a collection"),
+        (
+            {"kind": "hallways", "origin": 9, "row": {"hallway_id": "h"}},
+            "origin: '9' is none that stands before it",
+        ),
+        ({"kind": "hallways", "origin": 1}, "it has no hallway_id"),
+        (
+            {"kind": "hallways", "origin": 1, "row": {"hallway_id": "h", "wing": []}},
+            "wing: [] is no value of a column",
+        ),
+        ({"kind": "origin_drawers", "origin": 1, "ids": "x"}, "it has no list of ids"),
+        ({"kind": ["hallways"]}, "neither a drawer nor a closet"),
+    ],
+)
+def test_a_line_of_them_that_cannot_be_used_is_told(palace, database, tmp_path, line, says):
+    import_palace(database, palace)
+    run("export", database, tmp_path / "a.ndjson", "--vectors")
+    with (tmp_path / "a.ndjson").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    done = run("import", tmp_path / "back.db", tmp_path / "a.ndjson")
+    assert (done.exit_code, says in done.stderr) == (1, True), done.output
+    assert query(tmp_path / "back.db", "select * from tunnels") == query(database, "select * from tunnels")
 
 
 def test_a_second_import_brings_the_differences(palace, database):

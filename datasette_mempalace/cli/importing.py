@@ -123,6 +123,9 @@ def _restore(
         click.echo(working.told(done.drawers))
         if header.closets:
             click.echo(working.told(done.closets, "Closets"))
+        if done.related:
+            lines = counted(done.related, "line")
+            click.echo(f"Origins, hallways, tunnels and knowledge graph of what was imported: {lines}.")
         if done.vectors:
             click.echo(f"Vectors taken: {done.vectors:,}.")
         if done.useless_vectors:

@@ -7,11 +7,12 @@ from typing import IO, Any
 
 from ..interchange import Header, as_json, as_line, metadata_as_json, vector_as_json
 from ..vectors import KINDS
+from . import related
 from .selection import Row, View
 
 
 def write(view: View, out: IO[str], progress: Callable[[int, int], None], vectors: bool) -> Header:
-    """Write a header, then a line for each drawer and each closet.
+    """Write a header, then a line for each drawer and each closet, and of a whole palace what is filed beside them.
 
     Args:
         view: what is exported.
@@ -22,7 +23,8 @@ def write(view: View, out: IO[str], progress: Callable[[int, int], None], vector
         the header: what was written.
     """
     drawers, closets = view.count("drawer"), view.count("closet")
-    header = Header(drawers, closets, vectors, view.model, view.dimension)
+    beside = related.count(view.connection) if view.is_everything else 0
+    header = Header(drawers, closets, vectors, view.model, view.dimension, beside)
     out.write(header.line())
     done, size = 0, 4 * (header.embedding_dimension or 0)
     for kind in KINDS:
@@ -30,6 +32,8 @@ def write(view: View, out: IO[str], progress: Callable[[int, int], None], vector
             out.write(as_line({"kind": kind, **_record(row, size)}))
             done += 1
             progress(done, drawers + closets)
+    for line in related.lines(view.connection) if beside else ():
+        out.write(as_line(line))
     return header
 
 

@@ -40,11 +40,14 @@ class Selection:
 class View:
     """A selection of a palace as of one moment.
 
+    Attributes:
+        connection: with that moment's view of the data.
+
     A text comes with `surrogateescape` for bytes that are not UTF-8, so that nothing of it is lost.
     """
 
     def __init__(self, connection: Any, selection: Selection):
-        self._connection, self._selection = connection, selection
+        self.connection, self._selection = connection, selection
         condition, self._parameters = selection.scope.where()
         self._drawers = f"from drawers where {condition}"
         if selection.ranked is not None:
@@ -62,18 +65,23 @@ class View:
             self._parameters |= more
 
     @property
+    def is_everything(self) -> bool:
+        """Whether it is the whole palace."""
+        return self._selection.is_everything
+
+    @property
     def model(self) -> str | None:
         """The model of the palace's vectors."""
-        return get_setting(self._connection, "embedding_model")
+        return get_setting(self.connection, "embedding_model")
 
     @property
     def dimension(self) -> int | None:
         """How many numbers its vectors have."""
-        return stored_dimension(self._connection)
+        return stored_dimension(self.connection)
 
     def count(self, kind: Kind) -> int:
         """How many drawers or closets there are."""
-        row = self._connection.execute(f"select count(*) {self._from(kind)}", self._parameters).fetchone()
+        row = self.connection.execute(f"select count(*) {self._from(kind)}", self._parameters).fetchone()
         return int(row[0])
 
     def rows(self, kind: Kind, order: str = BY_ID, vectors: bool = False) -> Iterator[Row]:
@@ -95,7 +103,7 @@ class View:
         if kind == "drawer" and order == BY_ID and self._selection.ranked is not None:
             order = "place"
         query = f"select {', '.join(wanted)} {self._from(kind)} order by {order}"
-        for row in self._connection.execute(query, self._parameters):
+        for row in self.connection.execute(query, self._parameters):
             yield dict(zip(names, row, strict=True))
 
     def _from(self, kind: Kind) -> str:

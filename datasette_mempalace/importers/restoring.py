@@ -20,6 +20,7 @@ from ..schema import CLOSET_COLUMNS, DRAWER_COLUMNS, get_setting, set_setting
 from ..vectors import KINDS, Kind, embedded_hash, is_vector_of, stored_dimension
 from .formats import Peekable
 from .json_rows import ndjson_rows
+from .restoring_related import Related, is_related
 from .rows import BadRow, Row
 
 BATCH = 500
@@ -35,6 +36,7 @@ class Restored:
         drawers, closets: what changed in the palace.
         vectors: how many stored vectors were taken, so that nothing has to be embedded for them.
         useless_vectors: how many could not be: they belong to another text, or are no vectors of a model.
+        related: how many lines of what `import-palace` files beside drawers.
         bad_rows: how many lines could not be used.
         missing: how many lines the header promises that are not there.
     """
@@ -43,6 +45,7 @@ class Restored:
     closets: Report = field(default_factory=Report)
     vectors: int = 0
     useless_vectors: int = 0
+    related: int = 0
     bad_rows: int = 0
     missing: int = 0
 
@@ -113,9 +116,9 @@ def restore(
         dimension = stored_dimension(connection) or header.embedding_dimension or 0
     if vectors:
         refuse_other_model(header, model, palace.path)
-    read = 0
+    read, related = 0, Related()
     try:
-        for batch in batched(_records(lines, done, on_bad), BATCH):
+        for batch in batched(_records(lines, done, related, on_bad), BATCH):
             with palace.writer() as connection:
                 for record in batch:
                     row_id = _write(connection, record, done)
@@ -124,17 +127,26 @@ def restore(
             read += len(batch)
     finally:
         text.detach()
-    done.missing = max(0, header.drawers + header.closets - read - done.bad_rows)
+    related.put_into(palace)
+    done.related = related.count
+    promised = header.drawers + header.closets + header.related
+    done.missing = max(0, promised - read - done.related - done.bad_rows)
     return done
 
 
 def _records(
-    lines: Iterator[Row | BadRow], done: Restored, on_bad: Callable[[BadRow], None] | None
+    lines: Iterator[Row | BadRow],
+    done: Restored,
+    related: Related,
+    on_bad: Callable[[BadRow], None] | None,
 ) -> Iterator[_Record]:
     for line in lines:
         bad = line if isinstance(line, BadRow) else None
         if isinstance(line, Row):
             try:
+                if is_related(line.value):
+                    related.take(line.value)
+                    continue
                 record = _record(line.value)
             except BadValue as error:
                 bad = BadRow(line.line, str(error))

@@ -75,6 +75,18 @@ _LINKS = {
 }
 
 
+def key_of(table: str) -> str:
+    """The column with MemPalace's id."""
+    return _TABLES[table][0]
+
+
+def columns_of(table: str) -> list[str]:
+    """The columns of a row as this module makes and takes them: not those that are found here, its number and links."""
+    names = [part.split()[0] for part in _TABLES[table][1].split(", ")]
+    linked = {column for column, *_ in _LINKS.get(table, ())}
+    return [name for name in names if name not in {"id", "origin"} | linked]
+
+
 def read_list(file: Path, name: str) -> list[Row]:
     """The records of hallways.json or tunnels.json: a list, alone or under its name.
 
@@ -209,9 +221,7 @@ def _linked(connection: Any, table: str, origin: int, rows: Iterable[Row]) -> It
 
 def _row(table: str, content: Mapping[str, Any], drop: tuple[str, ...] = ()) -> Row:
     """A row with every column of a table; what has none goes to `metadata`."""
-    columns = [part.split()[0] for part in _TABLES[table][1].split(", ")]
-    linked = {column for column, *_ in _LINKS.get(table, ())}
-    named = [name for name in columns if name not in {"id", "origin", "metadata"} | linked]
+    named = [name for name in columns_of(table) if name != "metadata"]
     rest = {key: value for key, value in content.items() if key not in named and key not in drop}
     row = {name: _plain(content.get(name)) for name in named}
     return {**row, "metadata": as_json(rest)}

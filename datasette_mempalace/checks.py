@@ -19,6 +19,7 @@ from .palace import Palace
 from .pitfalls import permission_pitfalls
 from .sql_tables import why_off
 from .structure import FIX, RESTORE, in_words, lost_columns, missing, missing_tables
+from .text import counted
 
 
 def database_file(connection: Any) -> Finding:
@@ -96,7 +97,7 @@ def change_log(connection: Any, position: int) -> Finding:
     if position > last:
         says = f"it ends at {last:,}, but the mirror is said to hold {position:,}"
         return Finding("change log", False, says, FIX)
-    return Finding("change log", True, f"{last - first:,} changes, up to {last:,}")
+    return Finding("change log", True, f"{counted(last - first, 'change')}, up to {last:,}")
 
 
 def model(status: Mapping[str, Any]) -> Finding:

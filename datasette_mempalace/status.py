@@ -10,6 +10,7 @@ from .mirror.folder import NO_MIRROR
 from .mirror.state import State, read_position
 from .palace import Palace
 from .schema import applied_migrations, get_setting
+from .text import counted
 from .vectors import count_pending, stored_dimension
 
 _COUNTS = """
@@ -113,7 +114,7 @@ def _mirror_state(
         )
     reached = position if held is None else held.position
     if reached < changes:
-        return "behind", reached, f"{changes - reached:,} changes to go"
+        return "behind", reached, f"{counted(changes - reached, 'change')} to go"
     if held is None:
         return "not checked", position, "in step as the palace has it; the mirror was not asked"
     return "in step", position, None

@@ -51,3 +51,8 @@ def shown_similarity(similarity: float | None, same_text: bool) -> str | None:
         return None
     thousandths = round(similarity * 1e6) // 1000
     return f"{(thousandths if same_text else min(thousandths, 999)) / 1000:.3f}"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: "1 drawer", "1,200 drawers"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -215,11 +215,6 @@ def note(text: str) -> None:
     click.echo(harmless(text), err=True)
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """A number with its noun: "1 drawer", "1,200 drawers"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def require(condition: bool, parameter: str, value: object, allowed: str) -> None:
     """Raise BadParameter unless a condition holds."""
     if not condition:

@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 
 from ..errors import BadInput
+from ..text import counted
 from . import common, working
-from .common import PalaceCommand, config_option, counted, palace_argument
+from .common import PalaceCommand, config_option, palace_argument
 
 MARKER = "demo"
 

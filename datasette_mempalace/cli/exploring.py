@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ..text import counted
 from . import common, showing
 from .common import PalaceCommand, config_option, palace_argument
 from .scope import parameters_of, scope_options
@@ -54,9 +55,7 @@ def similar(
     if answer["vector"] == "embedded":
         common.note("The drawer has no vector yet; one was made for this answer.")
     if not answer["results"]:
-        common.note(
-            f"Among {common.counted(answer['in_scope'], 'drawer')} there is no other one with a vector."
-        )
+        common.note(f"Among {counted(answer['in_scope'], 'drawer')} there is no other one with a vector.")
     look = showing.Look.of_terminal()
     click.echo(
         "\n\n".join(showing.similar_hit(hit, look) for hit in answer["results"]), nl=bool(answer["results"])
@@ -95,14 +94,14 @@ def duplicates(palace: Path, as_json: bool, config: Path | None, **options: Any)
         click.echo(showing.as_json(answer))
         return
     look = showing.Look.of_terminal()
-    found = common.counted(answer["found"], "cluster")
+    found = counted(answer["found"], "cluster")
     common.note(
-        f"{found} with {common.counted(answer['drawers_found'], 'drawer')}, "
-        f"of {common.counted(answer['looked_at'], 'drawer')} looked at."
+        f"{found} with {counted(answer['drawers_found'], 'drawer')}, "
+        f"of {counted(answer['looked_at'], 'drawer')} looked at."
     )
     if answer["without_vector"]:
         common.note(
-            f"{common.counted(answer['without_vector'], 'drawer')} without a vector could not be looked at; "
+            f"{counted(answer['without_vector'], 'drawer')} without a vector could not be looked at; "
             "run datasette mempalace sync."
         )
     if len(answer["clusters"]) < answer["found"]:

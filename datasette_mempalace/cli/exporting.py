@@ -12,8 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ..errors import BadInput
+from ..text import counted
 from . import common, working
-from .common import PalaceCommand, config_option, counted, note, palace_argument, wait_for_model
+from .common import PalaceCommand, config_option, note, palace_argument, wait_for_model
 from .scope import parameters_of, refuse_empty, scope_options
 
 if TYPE_CHECKING:

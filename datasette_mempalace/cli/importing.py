@@ -13,8 +13,9 @@ import click
 
 from ..errors import BadInput, BadParameter
 from ..importers.formats import FORMATS, BadRow
+from ..text import counted
 from . import common, working
-from .common import FAILED, PalaceCommand, config_option, counted, note, palace_argument
+from .common import FAILED, PalaceCommand, config_option, note, palace_argument
 from .working import Steps
 
 if TYPE_CHECKING:

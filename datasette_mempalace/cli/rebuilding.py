@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from ..text import counted
 from . import common, working
-from .common import PalaceCommand, config_option, counted, palace_argument
+from .common import PalaceCommand, config_option, palace_argument
 
 
 @click.command(cls=PalaceCommand)

@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from ..text import shown_similarity
-from .common import counted, harmless
+from ..text import counted, shown_similarity
+from .common import harmless
 
 MARK_START, MARK_END = "\x01", "\x02"
 _MARKS = re.compile("([\x01\x02])")

@@ -10,8 +10,9 @@ import click
 
 from ..errors import BadInput, BadParameter
 from ..importers.reading import MAX_BYTES
+from ..text import counted
 from . import common, working
-from .common import PalaceCommand, config_option, counted, note, palace_argument
+from .common import PalaceCommand, config_option, note, palace_argument
 from .scope import refuse_empty, stored_sources
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..text import counted
 from . import common, working
-from .common import PalaceCommand, config_option, counted, harmless, palace_argument
+from .common import PalaceCommand, config_option, harmless, palace_argument
 
 if TYPE_CHECKING:
     from ..finding import Finding

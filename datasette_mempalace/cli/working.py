@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import MempalaceError
-from .common import Failure, counted, note
+from ..text import counted
+from .common import Failure, note
 
 if TYPE_CHECKING:
     from ..drawers import Report

@@ -14,6 +14,7 @@ from ..explore.holdings import holdings
 from ..logs import get_logger
 from ..registry import is_palace_database, open_palace, run
 from ..scope import Scope
+from ..text import counted
 from . import present
 from .drawer import view_of_row
 from .links import Links, index_path, palace_path
@@ -70,11 +71,8 @@ class DataApp:
                     "url": palace_path(self._datasette, name),
                     "table_url": self._datasette.urls.table(name, TABLE),
                     "counts": [
-                        present.count(held["drawers"], "drawer"),
-                        *(
-                            present.count(held[f"{noun}_count"], noun)
-                            for noun in ("room", "source", "closet")
-                        ),
+                        counted(held["drawers"], "drawer"),
+                        *(counted(held[f"{noun}_count"], noun) for noun in ("room", "source", "closet")),
                     ],
                     "last_filed": present.day(held["last_filed"]),
                     "wings": [

@@ -12,7 +12,7 @@ from ..answer import heading_of
 from ..around import COPIES, Neighbour
 from ..compat import sql_url
 from ..stop_words import stop_words
-from ..text import clean_text, shown_similarity, source_name
+from ..text import clean_text, counted, shown_similarity, source_name
 from ..words import MOST_CHARACTERS, QueryWords, find_words, read_query
 from . import markdown, present
 from .drawer_look import REACHES, DrawerLinks, DrawerRequest, Found, reach_of
@@ -71,7 +71,7 @@ def drawer_view(found: Found, asked: DrawerRequest, links: DrawerLinks, may_run_
         "html": Markup(markdown.render(row["text"], lambda text: marked(text, words)))
         if rendered and not too_long
         else None,
-        "too_long": present.count(markdown.MOST_CHARACTERS, "character") if too_long else None,
+        "too_long": counted(markdown.MOST_CHARACTERS, "character") if too_long else None,
         "previous": _neighbour(around.previous, links, before=True),
         "next": _neighbour(around.next, links, before=False),
         "source_path": row["source_file"] or None,
@@ -79,7 +79,7 @@ def drawer_view(found: Found, asked: DrawerRequest, links: DrawerLinks, may_run_
         "position": f"{around.place:,} of {around.total:,}" if around.total > 1 else None,
         "filed_at": row["filed_at"],
         "facts": [(name.replace("_", " "), row[name]) for name in FACTS if row[name] not in (None, "")],
-        "length": present.count(len(row["text"]), "character"),
+        "length": counted(len(row["text"]), "character"),
         # JSON may spell a lone surrogate, which no page can hold.
         "metadata": [(clean_text(key)[0], clean_text(shown(value))[0]) for key, value in metadata.items()],
         "copies": [_link(copy, links) for copy in around.copies[:COPIES]],
@@ -204,7 +204,7 @@ def _neighbour(neighbour: Neighbour | None, links: DrawerLinks, before: bool) ->
         "label": present.chunk_label(neighbour.row["chunk_index"]) or f"drawer {neighbour.row['id']}",
         "url": links.to_drawer(neighbour.row),
         "text": text.lstrip("\n") if before else text.rstrip(),
-        "seam": f"{side[0]} {present.count(shared, 'character')} {side[1]} this drawer" if shared else None,
+        "seam": f"{side[0]} {counted(shared, 'character')} {side[1]} this drawer" if shared else None,
     }
 
 

@@ -13,7 +13,7 @@ from datasette import Forbidden, Response
 from ..compat import TABLE, database_colour, database_title, may_run_sql
 from ..errors import BadParameter, MempalaceError, NotAllowed
 from ..palace import Palace
-from . import present
+from ..text import counted
 from .access import View, palace_of, parameters_of, reading_only
 from .form import form_view
 from .links import palace_path
@@ -47,7 +47,7 @@ def page_of_palace(show: Show, with_form: bool = False) -> View:
             "file": Path(palace.path).name,
             "form": form_view(parameters_of(request), palace),
             "may_run_sql": await may_run_sql(datasette, request.actor, database),
-            "count": present.count,
+            "count": counted,
         }
         try:
             shown = await show(datasette, request, palace, context)

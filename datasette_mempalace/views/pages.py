@@ -18,6 +18,7 @@ from ..registry import open_palace, run
 from ..request import SearchRequest, parse_request, request_parameters
 from ..searcher import run_search
 from ..status import vectors_state
+from ..text import counted
 from . import present
 from .access import may_read_closets, parameters_of, reading_only
 from .api import add_urls
@@ -208,7 +209,7 @@ async def _index_entry(datasette: Any, database: str) -> dict[str, Any]:
     try:
         palace = await open_palace(datasette, database)
         entry["title"] = await title_of(datasette, database, palace)
-        entry["drawers"] = present.count(await run(datasette, count_drawers, palace), "drawer")
+        entry["drawers"] = counted(await run(datasette, count_drawers, palace), "drawer")
     except MempalaceError as error:
         entry["problem"] = error.message
     return entry

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..filters import WITHOUT_VALUE, Filter
 from ..request import SearchRequest
-from ..text import source_name
+from ..text import counted, source_name
 from .links import Links, filter_pair
 from .snippets import parts
 
@@ -244,7 +244,7 @@ def chips(filters: dict[str, Any], links: Links, words_only: bool = False) -> li
         clause, value = column_clause(condition)
         listed.append(_chip(clause, value, links.without_pair((condition.name, condition.value))))
     if filters["ids"] is not None:
-        listed.append(_chip("among", count(filters["ids"], "drawer"), links.without("ids")))
+        listed.append(_chip("among", counted(filters["ids"], "drawer"), links.without("ids")))
     if filters["max_distance"]:
         listed.append(
             _chip("farthest distance", f"{filters['max_distance']:g}", links.without("max_distance"))
@@ -310,13 +310,8 @@ def pool_sentence(answer: dict[str, Any]) -> str:
         ways.append(f"the {near:,} nearest in meaning")
     if worded:
         ways.append(f"the {worded:,} best in words")
-    sentence = f"Of {count(answer['in_scope'], 'drawer')} in scope"
+    sentence = f"Of {counted(answer['in_scope'], 'drawer')} in scope"
     return sentence + (f": {' and '.join(ways)}{', united' if len(ways) > 1 else ''}." if ways else ".")
-
-
-def count(number: int, noun: str) -> str:
-    """1 as "1 drawer", 1200 as "1,200 drawers"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def joined(items: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...text import counted
 from .chroma_sql import DEFAULT_METRIC, Collection
 
 SHOWN = 5
@@ -47,7 +48,7 @@ class Found:
             )
             size = f"{collection.dimension} numbers a vector" if collection.dimension else "no vectors"
             said.append(
-                f"  {collection.name}: {count(collection.count, 'row')}, {size}, metric {metric}{given} ({use})"
+                f"  {collection.name}: {counted(collection.count, 'row')}, {size}, metric {metric}{given} ({use})"
             )
         said.append(f"  Embedder: {self.embedder}")
         said += [f"  {name}: {file}" for name, file in self.tables.items()]
@@ -134,7 +135,7 @@ class Imported:
         said.append(f"Vectors: {stored:,} taken over as they are stored{self._metric()}.")
         if self.waiting:
             said.append(
-                f"{count(self.waiting, 'row')} waited in Chroma's queue to be filed; they are imported, too."
+                f"{counted(self.waiting, 'row')} waited in Chroma's queue to be filed; they are imported, too."
             )
         gone = self.drawers.gone - self.drawers.removed + self.closets.gone - self.closets.removed
         if gone:
@@ -155,8 +156,3 @@ class Imported:
             f"  Without a vector: {tally.without_vector:,}{why}: {', '.join(tally.examples)}{more}. Words find them; for "
             f"their meaning run: datasette mempalace sync {database}"
         )
-
-
-def count(number: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -16,6 +16,8 @@ from .scope import DIMENSIONS, Scope
 from .words import QueryWords, find_words, fold, quoted, read_query, stem
 
 MOST_NAMES = 20_000
+MOST_ASKED = 4
+LONGEST_NAME = 200  # comparing takes time by the square of the length
 MOST_TERMS = 20_000
 NEAR = 3
 MOST_WORDS = 8
@@ -32,17 +34,21 @@ def near_names(connection: Any, scope: Scope) -> dict[str, dict[str, list[str]]]
     """For each wing and room of a scope that no drawer has, those that are nearly the same.
 
     Returns:
-        {"wing": {"acme-app": ["acme_app"]}, ...}; only what was not found, with no names where nothing is near.
+        {"wing": {"acme-app": ["acme_app"]}, ...}; only what was not found, with no names where nothing is near, or after the
+        first `MOST_ASKED` of a kind.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for dimension in ("wing", "room"):
-        for asked in getattr(scope, DIMENSIONS[dimension]):
-            if asked is None:
-                continue
-            query = f"select 1 from drawers where {dimension} = ? limit 1"
-            if connection.execute(query, [asked]).fetchone():
-                continue
-            found.setdefault(dimension, {})[asked] = _near(asked, _names(connection, dimension))
+        query = f"select 1 from drawers where {dimension} = ? limit 1"
+        missing = [
+            asked
+            for asked in getattr(scope, DIMENSIONS[dimension])
+            if asked is not None and not connection.execute(query, [asked]).fetchone()
+        ]
+        if missing:
+            names = _names(connection, dimension)
+            near = {asked: _near(asked, names) for asked in missing[:MOST_ASKED]}
+            found[dimension] = {asked: near.get(asked, []) for asked in missing}
     return found
 
 
@@ -134,10 +140,12 @@ def _names(connection: Any, dimension: str) -> list[str]:
         f"select distinct cast({dimension} as text) from drawers where {dimension} is not null limit ?",
         [MOST_NAMES],
     )
-    return [row[0] for row in rows]
+    return [name for (name,) in rows if len(name) <= LONGEST_NAME]
 
 
 def _near(asked: str, names: list[str]) -> list[str]:
+    if len(asked) > LONGEST_NAME:
+        return []
     same = [name for name in names if _bare(name) == _bare(asked)]
     close = difflib.get_close_matches(asked, names, n=NEAR, cutoff=LEAST_ALIKE)
     return list(dict.fromkeys(same + close))[: 2 * NEAR]

@@ -6,6 +6,7 @@ import json
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from datasette.utils import asgi
 
 from building import make_palace
 from conftest import LONG, ODD_WINGS
@@ -129,6 +130,20 @@ async def test_bad_input_is_400_and_named(served, parameters, said):
     assert response.status_code == 400
     assert said in response.text
     assert response.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.asyncio
+async def test_a_url_of_many_parameters_is_not_parsed_for_each(served, monkeypatch):
+    parsed = []
+    parse_qs = asgi.parse_qs
+    monkeypatch.setattr(asgi, "parse_qs", lambda *given, **how: parsed.append(1) or parse_qs(*given, **how))
+    counts = []
+    for number in (1, 300):
+        parsed.clear()
+        answer = await search(served, q="token", **{f"unknown{n}": "1" for n in range(number)})
+        assert answer["results"]
+        counts.append(len(parsed))
+    assert counts[0] == counts[1] > 0
 
 
 async def test_no_match_is_an_empty_list(served):

@@ -131,6 +131,16 @@ def test_case_10_a_wing_is_exact_and_a_near_one_is_offered(tmp_path):
         assert find(palace, "text", wing="acme_app")["did_you_mean"] == {}
 
 
+def test_of_many_or_long_names_that_are_not_there_only_some_are_compared(tmp_path):
+    drawers = [Drawer("Some text.", wing="w" * 100_000), Drawer("More text.", wing="acme-app")]
+    with make_palace(tmp_path / "p.db", drawers) as palace:
+        asked = ["w" * 50_000, *(f"acme-ap{n}" for n in range(90))]
+        near = find(palace, "text", wing=asked)["did_you_mean"]["wing"]
+        assert list(near) == asked
+        assert near["w" * 50_000] == []
+        assert [name for name in asked if near[name] == ["acme-app"]] == asked[1:4]
+
+
 @pytest.mark.parametrize(
     "name", ["café-notes", "日本語", "O'Brien", "a/b", '"; drop', "%", "_", "wing", "null", "[x]", "  "]
 )

@@ -46,7 +46,8 @@ async def may_read_closets(datasette: Any, request: Any, database: str) -> bool:
 
 def parameters_of(request: Any) -> Mapping[str, list[str]]:
     """The URL's parameters, each with all its values, as `parse_request` reads them."""
-    return {name: request.args.getlist(name) for name in request.args}
+    args = request.args  # parsed anew each time it is asked for
+    return {name: args.getlist(name) for name in args}
 
 
 def reading_only(view: View) -> View:

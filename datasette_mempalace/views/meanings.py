@@ -21,7 +21,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "weights": "`similarity` and `bm25`: the two weights of the score",
         "facets": "for `wing` and `room` a list of `value`, `count`, `selected`, `toggle_url`; absent with `facets=0`",
         "timeline": "when the candidates were filed, or another date by `date_column`: `unit`, `buckets` (`since`, `before`, `count`), `dated`, `undated`, `unreadable`, as on [the pages](pages.md#the-palace-its-wings-and-rooms); absent with `facets=0`",
-        "did_you_mean": 'for a `wing` or `room` that no drawer has, the names that are near, or `[]`: `{"wing": {"acme-ap": ["acme-app"]}}`',
+        "did_you_mean": 'for a `wing` or `room` that no drawer has, the names that are near, or `[]`, which it is for all after the first four of a kind: `{"wing": {"acme-ap": ["acme-app"]}}`',
         "unknown_words": "each `word` of the query that no drawer has, with the words that are `near` (`word`, `drawers`): those one edit away, and without hits, where there are none, those that look most alike",
         "unknown_parameters": "over HTTP: each `name` among the URL's parameters that is not known and not used, with those that are `near`",
         "next": "the next page's token",

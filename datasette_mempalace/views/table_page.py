@@ -181,7 +181,8 @@ def ranked_url(datasette: Any, database: str, table: str, pairs: list[Pair]) -> 
 
 def pairs_of(request: Any) -> list[Pair]:
     """A request's parameters, in their order."""
-    return [(name, value) for name in request.args for value in request.args.getlist(name)]
+    args = request.args  # parsed anew each time it is asked for
+    return [(name, value) for name in args for value in args.getlist(name)]
 
 
 def _once(request: Any, name: str) -> str | None:

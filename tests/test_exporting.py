@@ -24,7 +24,7 @@ from datasette_mempalace.exporters.filenames import Names
 from datasette_mempalace.exporters.manifest import why_not_replaced, write_manifest
 from datasette_mempalace.exporters.selection import Selection, viewed
 from datasette_mempalace.exporters.target import new_file, new_folder
-from datasette_mempalace.importers.formats import Peekable
+from datasette_mempalace.importers.decoding import Peekable
 from datasette_mempalace.importers.restoring import find_header, restore
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.schema import CLOSET_COLUMNS, DRAWER_COLUMNS

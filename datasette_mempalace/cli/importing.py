@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SHOWN = 50
 STEP = "Importing"
+BEGINNING = 65_536
 
 
 @click.command(name="import", cls=PalaceCommand)
@@ -61,11 +62,15 @@ def import_(
 
     What `export` has written as NDJSON is read back as it was, closets and vectors too.
     """
-    from ..importers.formats import Peekable
+    from ..importers.decoding import as_utf8
     from ..importers.restoring import find_header
 
     with _opened(file) as (raw, bars):
-        beginning = Peekable(raw)
+        beginning = as_utf8(raw)
+        if not beginning.peek(BEGINNING).strip():
+            raise BadInput(
+                f"{'Standard input' if str(file) == '-' else file} is empty, so there is nothing to import."
+            )
         stream = io.BufferedReader(beginning)
         header = find_header(beginning) if form in (None, "ndjson") else None
         if header is not None:
@@ -185,7 +190,7 @@ def _opened(file: Path) -> Iterator[tuple[IO[bytes], Steps]]:
         if str(file) == "-":
             yield sys.stdin.buffer, bars
             return
-        if not file.is_file() and not file.is_fifo():
+        if file.is_dir() or not file.exists():
             what = "is a folder; mine it instead" if file.is_dir() else "does not exist"
             raise BadInput(f"{file} {what}.")
         size = file.stat().st_size

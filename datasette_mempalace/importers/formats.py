@@ -6,13 +6,12 @@ not. NDJSON and CSV are read as a stream; a JSON array is loaded whole.
 
 from __future__ import annotations
 
-import codecs
 import io
 import json
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO
 
-from ..errors import BadInput
+from .decoding import as_utf8
 from .json_rows import json_rows, ndjson_rows
 from .rows import BadRow, Row, Rows
 from .tables import table_rows
@@ -29,7 +28,8 @@ _PEEK = 65_536
 
 def told_format(name: str = "", form: str | None = None) -> str | None:
     """The format as it was given, or as a file's name tells it; None where only the content can."""
-    return form or next((ENDINGS[end] for end in ENDINGS if name.lower().endswith(end)), None)
+    name = name.lower().removesuffix(".gz")
+    return form or next((ENDINGS[end] for end in ENDINGS if name.endswith(end)), None)
 
 
 def read_rows(
@@ -48,15 +48,13 @@ def read_rows(
     Raises:
         BadInput: when the file as a whole cannot be understood.
     """
-    raw = Peekable(stream)
-    start = raw.peek(_PEEK)
-    encoding = _encoding(start)
+    raw = as_utf8(stream)
     form = told_format(name, form)
     if form in (None, "json"):
-        form = _form_of(start.decode(encoding, "replace"), form)
+        form = _form_of(raw.peek(_PEEK).decode("utf-8", "replace"), form)
     newline = "\n" if form == "ndjson" else ""
     text = io.TextIOWrapper(
-        io.BufferedReader(raw), encoding=encoding, errors="surrogateescape", newline=newline
+        io.BufferedReader(raw), encoding="utf-8", errors="surrogateescape", newline=newline
     )
     try:
         if form == "json":
@@ -65,49 +63,12 @@ def read_rows(
             yield from ndjson_rows(text)
         else:
             yield from table_rows(text, form == "tsv", on_columns)
-    except UnicodeError as error:  # UTF-16 or UTF-32 that breaks off: what came before is already out
-        raise BadInput(f"The file is not the {encoding} text that it begins as: {error}.") from None
     finally:
         text.detach()  # the stream is not ours to close
 
 
-class Peekable(io.RawIOBase):
-    """A binary stream, pipes too, whose beginning can be looked at."""
-
-    def __init__(self, stream: IO[bytes]):
-        self._stream, self._held = stream, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def peek(self, size: int) -> bytes:
-        while len(self._held) < size:
-            more = self._stream.read(size - len(self._held))
-            if not more:
-                break
-            self._held += more
-        return self._held
-
-    def readinto(self, buffer: Any) -> int:
-        if self._held:
-            data, self._held = self._held[: len(buffer)], self._held[len(buffer) :]
-        else:
-            data = getattr(self._stream, "read1", self._stream.read)(len(buffer)) or b""
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _encoding(start: bytes) -> str:
-    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        return "utf-32"
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    return "utf-8-sig"
-
-
 def _form_of(start: str, form: str | None) -> str:
     """Tell JSON, NDJSON and CSV apart by how they begin."""
-    start = start.lstrip("\ufeff")
     begin = start.lstrip()
     if begin.startswith("{"):
         # A whole object on the first line is NDJSON, unless it is all there is: then it may wrap a list.

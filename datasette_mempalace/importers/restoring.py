@@ -18,7 +18,7 @@ from ..interchange import BadValue, Header, RawText, read_columns, vector_from_j
 from ..palace import Palace
 from ..schema import CLOSET_COLUMNS, DRAWER_COLUMNS, get_setting, set_setting
 from ..vectors import KINDS, Kind, embedded_hash, is_vector_of, stored_dimension
-from .formats import Peekable
+from .decoding import Peekable, as_utf8
 from .json_rows import ndjson_rows
 from .restoring_related import Related, is_related
 from .rows import BadRow, Row
@@ -67,7 +67,7 @@ def find_header(stream: Peekable) -> Header | None:
     """
     first = stream.peek(LONGEST_HEADER).partition(b"\n")[0]
     try:
-        return Header.of(json.loads(first))
+        return Header.of(json.loads(first.decode()))
     except (ValueError, RecursionError):
         return None
 
@@ -104,7 +104,7 @@ def restore(
         EmbedderMismatch: when its vectors come from another model than the palace's; nothing is changed then.
     """
     text = io.TextIOWrapper(
-        io.BufferedReader(Peekable(stream)), encoding="utf-8", errors="surrogateescape", newline="\n"
+        io.BufferedReader(as_utf8(stream)), encoding="utf-8", errors="surrogateescape", newline="\n"
     )
     lines = ndjson_rows(text)
     first = next(lines)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import IO
 
 from ..errors import BadInput
+from .decoding import READ
 from .rows import BAD_BYTE, BadRow, Row, Rows, bad_bytes
 
 # csv refuses NUL before Python 3.11. No decoder gives this lone surrogate, so it can stand in for NUL meanwhile.
 _NUL_STAND_IN = "\udc00" if sys.version_info < (3, 11) else ""
+# What no name of a column has: control characters, and bytes that are no UTF-8. It would be shown to a person.
+_NO_TEXT = re.compile("[\x00-\x08\x0e-\x1f\x7f\udc80-\udcff]")
 _MAX_RECORD = 50_000_000
 
 
@@ -51,6 +55,11 @@ def table_rows(text: IO[str], tabs: bool, on_columns: Callable[[list[str]], None
         if not cells:  # a blank line
             continue
         if header is None:
+            if no_text := _NO_TEXT.search("".join(cells)):
+                code = ord(no_text[0])
+                raise BadInput(
+                    f"This is no text: byte 0x{code - 0xDC00 if code > 0xFF else code:02x} in its first line; {READ}."
+                )
             header = _header(cells)
             if on_columns:
                 on_columns(header)

@@ -1,0 +1,102 @@
+"""A file of records as UTF-8 without a mark, whatever an editor, PowerShell or gzip has made of it.
+
+What is no plain UTF-8 is translated as a whole, on disk where it is large, before its first byte is handed on: so a file
+that breaks off has filed nothing.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import tempfile
+import zlib
+from collections.abc import Iterable
+from typing import IO, Any
+
+from ..errors import BadInput
+
+READ = "JSON, NDJSON, CSV and TSV are read, in UTF-8, or in UTF-16 or UTF-32 with its mark, gzipped or not"
+_GZIP = b"\x1f\x8b\x08"
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_BLOCK = 2**16
+_IN_MEMORY = 2**24
+
+
+class Peekable(io.RawIOBase):
+    """A binary stream, pipes too, whose beginning can be looked at."""
+
+    def __init__(self, stream: IO[bytes]):
+        self._stream, self._held = stream, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def peek(self, size: int) -> bytes:
+        while len(self._held) < size:
+            more = self._stream.read(size - len(self._held))
+            if not more:
+                break
+            self._held += more
+        return self._held
+
+    def readinto(self, buffer: Any) -> int:
+        if self._held:
+            data, self._held = self._held[: len(buffer)], self._held[len(buffer) :]
+        else:
+            data = getattr(self._stream, "read1", self._stream.read)(len(buffer)) or b""
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def as_utf8(stream: IO[bytes]) -> Peekable:
+    """A stream as UTF-8 without a mark; plain UTF-8 is handed on as it is, good or bad.
+
+    Raises:
+        BadInput: when it is not what it begins as.
+    """
+    found = Peekable(stream)
+    start = found.peek(4)
+    if start.startswith(_GZIP):
+        return as_utf8(_stored(_unpacked(found)))
+    for mark, encoding in _MARKS.items():
+        if start.startswith(mark):
+            return as_utf8(_stored(_translated(found, encoding)))
+    if b"\0" in start[:2]:
+        raise BadInput(f"This is no text, or UTF-16 without its mark: a zero byte begins it; {READ}.")
+    if start.startswith(codecs.BOM_UTF8):
+        found.read(len(codecs.BOM_UTF8))
+        return as_utf8(io.BufferedReader(found))
+    return found
+
+
+def _stored(blocks: Iterable[bytes]) -> IO[bytes]:
+    store = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115, whoever reads it lets it go
+    for block in blocks:
+        store.write(block)
+    store.seek(0)
+    return store  # type: ignore[return-value]
+
+
+def _unpacked(packed: Peekable) -> Iterable[bytes]:
+    try:
+        with gzip.GzipFile(fileobj=io.BufferedReader(packed)) as unpacked:
+            while block := unpacked.read(_BLOCK):
+                yield block
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise BadInput(f"The file begins as gzip and cannot be unpacked: {error}.") from None
+
+
+def _translated(stream: Peekable, encoding: str) -> Iterable[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        while block := stream.read(_BLOCK):
+            yield decoder.decode(block).encode()
+        yield decoder.decode(b"", final=True).encode()
+    except UnicodeError as error:
+        raise BadInput(f"The file is not the {encoding} text that it begins as: {error}.") from None

@@ -13,7 +13,7 @@ from typing import Any
 from datasette.utils.sqlite import sqlite3
 
 from .change_log import horizon, last_change, last_gap
-from .errors import MirrorUnavailable
+from .errors import MirrorOwned, MirrorUnavailable
 from .finding import Finding
 from .palace import Palace
 from .pitfalls import permission_pitfalls
@@ -118,31 +118,45 @@ def mirror(palace: Palace, status: Mapping[str, Any], ask: bool) -> Finding:
         ask: whether to open a mirror that is not open here, as every process does that may own it: what cannot be
             trusted is set aside then.
     """
-    state = status["mirror"]
-    if not palace.mirror.is_used:
+    mirror, state = palace.mirror, status["mirror"]
+    if not mirror.is_used:
         return Finding("mirror", True, "none is used", None, state["reason"])
-    if state["state"] in ("none", "behind"):
-        says = "there is none yet" if state["state"] == "none" else "it is behind the palace"
-        helps = f"{FIX}; a running server does it by itself within seconds"
-        return Finding("mirror", False, says, helps, state["reason"])
-    mirror = palace.mirror
+    lacks = {"none": "there is none yet", "behind": "it is behind the palace"}.get(state["state"])
+    # Looking makes no folder; nor is there a server's mirror to ask for that was never filled.
+    may_open = not palace.read_only and (
+        lacks is None or (mirror.store.is_shared and state["state"] == "behind")
+    )
     try:
-        if ask and not palace.read_only:
+        if ask and may_open:
             mirror.open()
-        if not mirror.is_open:
-            return Finding(
-                "mirror", True, "in step as far as it was looked at: it is not open here and was not asked"
-            )
-        if mirror.holds_its_vectors():
-            return Finding(
-                "mirror", True, "in step; its count is right, and some of its own vectors find themselves"
-            )
+        holds = mirror.is_open and lacks is None and mirror.holds_its_vectors()
+    except MirrorOwned as error:
+        says = "in step as far as can be told: another process has it open, so it was not asked"
+        return Finding("mirror", True, says, None, error.message)
     except MirrorUnavailable as error:
-        # Most often another process owns it, and looks after it.
-        return Finding(
-            "mirror", True, "in step as far as it was looked at: it was not asked", None, error.message
-        )
+        return _unusable(palace, error)
+    if not mirror.is_open and mirror.failure is not None:
+        return _unusable(palace, mirror.failure)
+    if lacks is not None:
+        helps = f"{FIX}; a running server does it by itself within seconds"
+        return Finding("mirror", False, lacks, helps, state["reason"])
+    if not mirror.is_open:
+        says = "in step as far as can be told: it is not open here, so it was not asked"
+        return Finding("mirror", True, says)
+    if holds:
+        says = "in step: it has as many vectors as the palace, and those that were looked for were found"
+        return Finding("mirror", True, says)
     return Finding("mirror", False, "it does not find what it should hold", FIX)
+
+
+def _unusable(palace: Palace, error: MirrorUnavailable) -> Finding:
+    helps = (
+        "start the Chroma server, or correct where the setting chroma says that it is; datasette mempalace sync, or a running"
+        " Datasette, then brings the mirror in step"
+        if palace.mirror.store.is_shared
+        else "see that its folder can be written and that no other program uses it; a folder that is deleted is filled anew"
+    )
+    return Finding("mirror", False, "it cannot be used; searches read SQLite meanwhile", helps, error.message)
 
 
 def table_in_sql(palace: Palace) -> Finding:

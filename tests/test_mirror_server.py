@@ -1,5 +1,6 @@
 """The mirror on a real Chroma server: shared, never waited for long, never believed further than it has got."""
 
+import json
 import logging
 import os
 import shutil
@@ -11,10 +12,14 @@ import time
 
 import httpx
 import pytest
+from click.testing import CliRunner
+from datasette.cli import cli as datasette_cli
 
 from building import add, find, make_palace, texts
 from chroma_server import SECRET, ChromaServer
+from datasette_mempalace import cli as commands
 from datasette_mempalace.config import read_settings
+from datasette_mempalace.doctor import examine, look_over
 from datasette_mempalace.drawers import delete_drawers
 from datasette_mempalace.errors import ConfigError, MirrorUnavailable
 from datasette_mempalace.keeper import keep_in_step
@@ -23,6 +28,7 @@ from datasette_mempalace.palace import Palace
 from datasette_mempalace.scope import Scope
 from datasette_mempalace.status import palace_status
 
+commands.register(datasette_cli)
 DRAWERS = [("the red fox", "w", "r"), ("the blue whale", "w", "s"), ("the green lizard", "v", None)]
 
 
@@ -72,6 +78,10 @@ def wait_for(condition, seconds=20):
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"
         time.sleep(0.05)
+
+
+def examined(palace, look=examine, *given):
+    return next(finding for finding in look(palace, *given) if finding.check == "mirror")
 
 
 def test_the_server_answers_as_sqlite_does(palace, server):
@@ -272,6 +282,31 @@ def test_a_server_that_is_killed_and_comes_back_with_or_without_its_data(palace,
     keep_in_step(palace, seen)
     assert held(palace) == {1, 2, 3, 4}
     assert by_meaning(palace, "sea")["engine"] == "chroma"
+
+
+@pytest.mark.long
+def test_the_doctor_says_that_a_server_cannot_be_reached(palace, server, tmp_path):
+    address, settings = f"http://127.0.0.1:{server.port}", server.settings()
+    assert examined(palace).ok
+    server.kill()
+    assert not examined(palace, look_over, None, 100).ok, "as the page asks it, with the server known before"
+    config = tmp_path / "metadata.json"
+    chroma = {"mode": "server", "host": settings.chroma.host, "port": server.port}
+    config.write_text(json.dumps({"plugins": {"datasette-mempalace": {"chroma": chroma}}}))
+    for changed in (False, True):
+        if changed:
+            add(palace, ("a shark",))
+        with Palace.open(palace.path, settings) as fresh:
+            found = examined(fresh)
+            assert not found.ok
+            assert "Connection refused" in found.cause
+            assert address in found.cause
+            assert address not in found.says + found.help, "any visitor may read these"
+            assert "start the Chroma server" in found.help
+            assert not examined(fresh).ok, "asked again at once it is not well, either"
+    done = CliRunner().invoke(datasette_cli, ["mempalace", "doctor", palace.path, "--config", str(config)])
+    assert done.exit_code == 1
+    assert "NOT OK  mirror: it cannot be used" in done.output
 
 
 @pytest.mark.long

@@ -55,6 +55,12 @@ class Mirror:
         return self._trouble.told
 
     @property
+    def failure(self) -> MirrorUnavailable | None:
+        """Why it could not be used when it was last tried; None also when another process owns it and looks after it."""
+        error = self._trouble.error
+        return None if isinstance(error, MirrorOwned) else error
+
+    @property
     def is_used(self) -> bool:
         """Whether this palace has a mirror at all: one that can only be read leaves a folder alone.
 

@@ -29,16 +29,21 @@ class MirrorTrouble:
         server: the Chroma server that it is on, whose secrets are shown nowhere; None for a folder.
 
     Attributes:
-        told: why it could not be used when it was last tried, as a sentence; None when it could.
+        error: why it could not be used when it was last tried; None when it could.
         is_suspect: whether a failure since `forget_suspicion` leaves open what is stored there.
     """
 
     def __init__(self, place: str, server: ChromaServer | None):
-        self.told: str | None = None
+        self.error: MirrorUnavailable | None = None
         self.is_suspect = False
         self._place, self._server = place, server
         self._trial = threading.Lock()
         self._try_again = 0.0
+
+    @property
+    def told(self) -> str | None:
+        """The same as a sentence."""
+        return None if self.error is None else self.error.message
 
     @contextmanager
     def asking(self, by_filter: bool = False) -> Iterator[None]:
@@ -52,13 +57,14 @@ class MirrorTrouble:
         Raises:
             MirrorUnavailable: when it fails, or has failed a moment ago.
         """
-        trial = self.told is not None
-        if trial and (time.monotonic() < self._try_again or not self._trial.acquire(blocking=False)):
-            raise MirrorUnavailable(self.told or "")
+        known = self.error
+        trial = known is not None
+        if known and (time.monotonic() < self._try_again or not self._trial.acquire(blocking=False)):
+            raise type(known)(known.message)
         try:
             yield
             if trial:
-                self.told = None
+                self.error = None
         except (
             Exception
         ) as error:  # chromadb and httpx raise many kinds; the vectors in SQLite serve meanwhile
@@ -75,12 +81,12 @@ class MirrorTrouble:
         self.is_suspect = self.is_suspect or not isinstance(error, (MirrorUnavailable, TimeoutError))
         if self.told != told.message:
             logger.log(logging.INFO if told is error else logging.WARNING, "%s", told.message)
-        self.told, self._try_again = told.message, time.monotonic() + PAUSE_SECONDS
+        self.error, self._try_again = told, time.monotonic() + PAUSE_SECONDS
         return told
 
     def is_over(self) -> None:
         """Remember that the mirror works."""
-        self.told = None
+        self.error = None
 
     def forget_suspicion(self) -> None:
         """The mirror is opened anew, which finds out what is stored there."""

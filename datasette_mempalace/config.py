@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .chroma_setting import ChromaServer, read_chroma
-from .errors import ConfigError
+from .errors import ConfigError, ended
 
 RANKINGS = ("palace", "mempalace")
 STRATEGIES = ("union", "vector")
@@ -76,7 +76,7 @@ def read_settings(*blocks: Mapping[str, Any] | None) -> Settings:
         try:
             values[key] = setting.kind.check(value)
         except ValueError as error:
-            problems.append(f"{key}: {_shown(value)} is not allowed; {error}.")
+            problems.append(f"{key}: {_shown(value)} is not allowed; {ended(str(error))}")
     if problems:
         raise ConfigError("datasette-mempalace settings: " + " ".join(problems), problems)
     return Settings(**values, given=frozenset(values))

@@ -9,6 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 
+def ended(text: str) -> str:
+    """A sentence with its full stop, where it does not end in a mark already."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
 class MempalaceError(Exception):
     """A problem that can be told to a person.
 
@@ -54,7 +59,7 @@ class BadParameter(BadInput):
 
     def __init__(self, parameter: str, value: object, allowed: str):
         shown = repr(value) if len(repr(value)) <= 80 else repr(value)[:77] + "..."
-        super().__init__(f"{parameter}: {shown} is not allowed; {allowed}.")
+        super().__init__(f"{parameter}: {shown} is not allowed; {ended(allowed)}")
         self.parameter, self.value, self.allowed = parameter, value, allowed
 
 

@@ -333,7 +333,7 @@ def test_the_value_of_a_header_is_shown_nowhere(palace, server, tmp_path, caplog
     [
         ("server", "it must be a mapping"),
         ({"mode": "cloud"}, "mode must be one of local, server"),
-        ({"mode": "server", "hots": "x"}, "did you mean host"),
+        ({"mode": "server", "hots": "x"}, "did you mean host?"),
         ({"mode": "server", "port": 0}, "whole number from 1 to 65,535"),
         ({"mode": "server", "host": "http://x"}, "without https://"),
         ({"mode": "server", "headers": {"Authorization": None}}, "header Authorization must be a text"),
@@ -350,6 +350,7 @@ def test_a_setting_that_is_not_allowed_is_told_without_secrets(given, says):
     with pytest.raises(ConfigError) as error:
         read_settings({"chroma": given})
     assert says in error.value.message
+    assert not error.value.message.endswith(('?.', '..'))
     assert error.value.message.startswith("datasette-mempalace settings: chroma: ")
     assert SECRET not in error.value.message
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..equal_texts import drawers_with_text
-from ..errors import BadParameter
+from ..errors import BadParameter, ended
 from ..nearest import nearest
 from ..palace import Palace
 from ..pool import Search
@@ -93,7 +93,7 @@ def _result(hit: Mapping[str, Any], width: int, url_of: UrlOf | None) -> Answer:
 
 def _search_notes(found: Answer, results: list[Answer], following: str | None) -> Iterable[str]:
     if found["fallback"] and found["vector_status"] != "disabled":
-        yield f"Searched by words alone: {found['fallback_reason']}."
+        yield f"Searched by words alone: {ended(found['fallback_reason'])}"
     for dimension, names in found["did_you_mean"].items():
         for asked, near in names.items():
             offered = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
@@ -118,7 +118,7 @@ def check_duplicate(palace: Palace, url_of: UrlOf | None, content: str, threshol
         same = drawers_with_text(connection, text, DUPLICATES)
         ids = list(dict.fromkeys([*same, *alike]))[:DUPLICATES]
         matches = [_match(connection, row_id, row_id in same, alike.get(row_id), url_of) for row_id in ids]
-    notes = [f"Only equal texts could be found: {reason}."] if reason else []
+    notes = [f"Only equal texts could be found: {ended(reason)}"] if reason else []
     if not reason and len(text) > LONG_PASSAGE:
         notes.append(
             "By meaning only the beginning of so long a text is compared, and with single drawers: "

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from ..errors import ended
 from ..text import counted, shown_similarity
 from .common import harmless
 
@@ -112,7 +113,7 @@ def did_you_mean(names: dict[str, dict[str, list[str]]]) -> Iterator[str]:
 
 def _sentence(text: str) -> str:
     text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    return text[:1].upper() + ended(text[1:])
 
 
 def _hit(hit: dict[str, Any], answer: dict[str, Any], look: Look) -> str:

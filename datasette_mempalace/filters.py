@@ -17,6 +17,7 @@ COLUMNS = (
     "id", "drawer_id", "wing", "room", "text", "source_file", "chunk_index", "parent_drawer_id", "hall", "added_by",
     "filed_at", "authored_at", "content_date",
 )  # fmt: skip
+ALLOWED = f"one of {', '.join(COLUMNS)}, or metadata.KEY"
 # The operators of Datasette's table pages that make sense on these columns, each as SQL around {column} and :value.
 OPERATORS = {
     "exact": "{column} = {value}",

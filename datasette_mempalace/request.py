@@ -12,7 +12,7 @@ from typing import Any
 
 from .config import RANKINGS, STRATEGIES, Settings
 from .errors import BadInput, BadParameter
-from .filters import COLUMNS, OPERATORS, Filter, is_filter, make_filter
+from .filters import ALLOWED, OPERATORS, Filter, is_filter, make_filter
 from .parameter_values import read_choice, read_date, read_flag, read_number, read_one, read_whole
 from .scope import DATE_COLUMNS, Scope
 from .text import clean_text
@@ -138,9 +138,7 @@ def _check_names(parameters: Mapping[str, Any], strict: bool) -> None:
         if name in PARAMETERS or is_filter(name):
             continue
         if "__" in name and not name.startswith("_") and name.rpartition("__")[2] in OPERATORS:
-            raise BadParameter(
-                name, parameters[name], f"a filter is on one of {', '.join(COLUMNS)} or metadata.key"
-            )
+            raise BadParameter(name, parameters[name], f"the column of a filter must be {ALLOWED}")
         if strict:
             allowed = f"it must be one of {', '.join(PARAMETERS)}, or a filter such as added_by__exact"
             raise BadParameter("options", name, allowed)

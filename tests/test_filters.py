@@ -104,7 +104,7 @@ def test_case_39_no_name_of_a_parameter_reaches_a_statement(palace):
     ):
         with pytest.raises(BadParameter) as caught:
             find(palace, "note", **{name: "1"})
-        assert "a filter is on one of id, drawer_id, wing" in caught.value.message
+        assert "the column of a filter must be one of id, drawer_id, wing" in caught.value.message
     assert find(palace, "note", **{"x]) or 1=1--": "1", "_sort": "drop table"})["in_scope"] == 3
 
 

@@ -350,7 +350,7 @@ def test_a_setting_that_is_not_allowed_is_told_without_secrets(given, says):
     with pytest.raises(ConfigError) as error:
         read_settings({"chroma": given})
     assert says in error.value.message
-    assert not error.value.message.endswith(('?.', '..'))
+    assert not error.value.message.endswith(("?.", ".."))
     assert error.value.message.startswith("datasette-mempalace settings: chroma: ")
     assert SECRET not in error.value.message
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import BadParameter
-from ..filters import is_filter
+from ..filters import ALLOWED, is_filter
 from .common import Command
 
 if TYPE_CHECKING:
     from ..palace import Palace
 
+_FORM = "it must be COLUMN=VALUE or COLUMN__TEST=VALUE, as in added_by=anna or filed_at__gte=2026-03"
 _OPTIONS = (
     click.option("--wing", multiple=True, help="Only this wing. Repeatable."),
     click.option("--room", multiple=True, help="Only this room. Repeatable."),
@@ -31,7 +32,8 @@ _OPTIONS = (
         "filters",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Only where a column is so, as in added_by=anna or filed_at__gte=2026-03. Repeatable.",
+        help="Only drawers whose column has this value, as in added_by=anna, or passes a test, as in"
+        " filed_at__gte=2026-03. Repeatable.",
     ),
 )
 
@@ -50,7 +52,7 @@ def parameters_of(palace: Palace, options: dict[str, Any]) -> dict[str, Any]:
         palace: where sources are looked up by name.
         options: as click gives them, those of `scope_options` among them.
     Raises:
-        BadParameter: a filter that is no column and a value.
+        BadParameter: a filter that does not name a column and a value.
     """
     given = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
     filters = _column_filters(given.pop("filters"))
@@ -95,6 +97,6 @@ def _column_filters(filters: list[str]) -> dict[str, list[str]]:
     for given in filters:
         name, separator, value = given.partition("=")
         if not separator or not is_filter(name):
-            raise BadParameter("filter", given, "it must be a column and a value, as in added_by=anna")
+            raise BadParameter("filter", given, f"{_FORM}, where the column is {ALLOWED}")
         found.setdefault(name, []).append(value)
     return found

@@ -2,7 +2,7 @@
 
     python benchmarks/import_palace.py [--drawers 100000] [--folder KEEP]
 
-Makes a synthetic palace with Chroma itself, of the shape that MemPalace gives it: 384 numbers a vector, some 600 characters
+Makes a synthetic palace with Chroma itself, of the shape that MemPalace gives it: vectors of 384 dimensions, some 600 characters
 and 14 metadata keys a drawer, a closet for every 20 drawers. Then imports it in a process of its own and prints, as JSON:
 seconds until words and vectors can be searched (vectors exactly, from SQLite), seconds until the Chroma mirror is filled as
 well, the same in processor seconds, the process's peak memory, and ratios to what Chroma took to add the same rows. Ratios

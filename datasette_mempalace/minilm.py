@@ -28,7 +28,7 @@ BATCH = 8
 
 
 class MiniLM:
-    """all-MiniLM-L6-v2 as an ONNX file: mean of the token vectors under the attention mask, 384 numbers.
+    """all-MiniLM-L6-v2 as an ONNX file: mean of the token vectors under the attention mask, 384 dimensions.
 
     Args:
         model_file: the ONNX file, full precision or int8.

@@ -262,6 +262,6 @@ def _check_dimension(palace: Palace, dimension: int) -> None:
             set_setting(connection, "embedding_dimension", str(dimension))
     elif recorded != dimension:
         raise EmbedderMismatch(
-            f"This palace's vectors have {recorded} numbers, the embedding model {palace.embedder.model} answers with "
+            f"This palace's vectors have {recorded} dimensions, those of the embedding model {palace.embedder.model} have "
             f"{dimension}: it is another model. Set the embedder the palace was made with, or make a new palace."
         )

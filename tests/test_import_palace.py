@@ -337,7 +337,7 @@ def test_settings_of_another_model_are_refused_before_anything_is_made(foreign, 
 def test_vectors_of_another_length_are_refused(queued, database):
     with Palace.create(database) as palace, palace.writer() as connection:
         connection.execute("insert into mempalace_settings values ('embedding_dimension', '768')")
-    with pytest.raises(EmbedderMismatch, match="384 numbers"):
+    with pytest.raises(EmbedderMismatch, match="384 dimensions"):
         import_palace(database, queued)
 
 
@@ -424,9 +424,7 @@ def test_the_command_lists_what_it_finds_first_and_reports_at_the_end(foreign, t
     result = run(database, foreign / "queued" / "palace")
     assert result.exit_code == 0
     said = result.output
-    assert said.index("mempalace_drawers: 64 rows, 384 numbers a vector, metric cosine") < said.index(
-        "62 imported"
-    )
+    assert said.index("mempalace_drawers: 64 rows, 384 dimensions, metric cosine") < said.index("62 imported")
     assert "Embedder: all-MiniLM-L6-v2" in said
     assert "Closets: 2 imported, 0 unchanged, 0 updated, 0 gone." in said
     assert sorted(path.name for path in tmp_path.iterdir() if "import" in path.name) == []

@@ -76,7 +76,7 @@ def _sentences(found: dict[str, Any]) -> str:
     pending = found["pending_vectors"]
     waiting = f", {pending:,} pending: datasette mempalace sync {found['path']}" if pending else ""
     lines.append(f"Vectors   {found['vectors']:,}{waiting}")
-    dimension = f", {embedder['dimension']} numbers" if embedder.get("dimension") else ""
+    dimension = f", {embedder['dimension']} dimensions" if embedder.get("dimension") else ""
     usable = "" if embedder["available"] else f"; not usable: {embedder['reason']}"
     lines.append(f"Model     {embedder['model']}{dimension}{usable}")
     reason = f": {mirror['reason']}" if mirror.get("reason") else ""

@@ -192,7 +192,7 @@ class _Import:
             self.report.tables[table] = graph.put_rows(connection, table, self.origin, rows, self.prune)
 
     def _check_dimension(self, vectors: dict[str, Vector]) -> None:
-        """Record how many numbers a vector has with the first of them; later ones must have as many."""
+        """Record how many dimensions a vector has with the first of them; later ones must have as many."""
         for vector in vectors.values():
             with self.palace.reader() as connection:
                 recorded = get_setting(connection, "embedding_dimension")
@@ -201,7 +201,7 @@ class _Import:
                     set_setting(connection, "embedding_dimension", str(len(vector)))
             elif int(recorded) != len(vector):
                 raise EmbedderMismatch(
-                    f"The stored vectors have {len(vector)} numbers, those of {self.palace.path} have {recorded}: they come "
+                    f"The stored vectors have {len(vector)} dimensions, those of {self.palace.path} have {recorded}: they come "
                     "from another model. Import into a database of its own, or add --re-embed."
                 )
             return

@@ -101,7 +101,7 @@ def check_samples(
     if matrix.shape[1] != made.shape[1]:
         return _unknown(
             collection,
-            f"called {identity.model}, whose vectors have {made.shape[1]} numbers, not {matrix.shape[1]}",
+            f"called {identity.model}, whose vectors have {made.shape[1]} dimensions, not {matrix.shape[1]}",
         )
     # The best: a text may have been changed without its vector, but another model's are all far away.
     alike = float(np.max(np.sum(made * matrix, axis=1)))

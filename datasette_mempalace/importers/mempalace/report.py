@@ -46,7 +46,7 @@ class Found:
             given = (
                 "" if collection.metric_given or collection.metric != DEFAULT_METRIC else ", Chroma's default"
             )
-            size = f"{collection.dimension} numbers a vector" if collection.dimension else "no vectors"
+            size = f"{collection.dimension} dimensions" if collection.dimension else "no vectors"
             said.append(
                 f"  {collection.name}: {counted(collection.count, 'row')}, {size}, metric {metric}{given} ({use})"
             )

@@ -138,6 +138,28 @@ def test_a_broken_array_keeps_what_came_before_and_says_where_it_ends(palace):
     assert "missing" in bad[0].reason
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ('{"text": "one"}\n{"text": "two", "n": %s}\n', 2),
+        ('[{"text": "one"},\n{"text": "two",\n"n": -%s}]', 3),
+        ('{"records": [{"text": "one"},\n {"text": "two",\n"n": %s}]}', 3),
+        ('{"text": "two",\n"n": %s}', 2),
+    ],
+)
+def test_a_number_of_thousands_of_digits_is_told_with_its_line(palace, content, line):
+    try:
+        _, bad = put(palace, content % ("9" * 5000))
+    except BadInput as error:
+        said = error.message
+    else:
+        said = f"line {bad[0].line}, {bad[0].reason}"
+        assert [row[0] for row in rows(palace)] == ["one"]
+    assert f"line {line}, a number of 5,00" in said
+    assert "digits, more than 4,000" in said
+    assert "sys." not in said
+
+
 def test_an_array_with_bad_elements(palace):
     done, bad = put(palace, b'[{"text": "one"},\n 7,\n {"text": "\xff"},\n {"text": "four"}]', name="a.json")
     assert [row[0] for row in rows(palace)] == ["one", "four"]

@@ -14,6 +14,7 @@ from .rows import BAD_BYTE, BadRow, Row, Rows, bad_bytes
 LIST_KEYS = ("drawers", "records", "rows", "items", "data", "documents", "results", "entries", "messages")
 # An object with one of these is a record itself.
 _TEXT_KEYS = ("text", "content", "document", "body", "message")
+MOST_DIGITS = 4_000
 _BLANK = re.compile(r"[ \t\r\n]*")
 
 
@@ -42,7 +43,25 @@ def _constant(name: str) -> str:
     return name
 
 
-_DECODER = json.JSONDecoder(parse_constant=_constant)
+class _TooLong(ValueError):
+    """A whole number that Python would read for minutes, or refuse in words of its own."""
+
+    def __init__(self, digits: str):
+        super().__init__(f"a number of {len(digits):,} digits, more than {MOST_DIGITS:,}")
+        self.digits = digits
+
+    def line(self, text: str, at: int = 0) -> int:
+        """The line on which it stands, in a text that is read from `at`."""
+        return 1 + text.count("\n", 0, text.find(self.digits, at))
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise _TooLong(digits)
+    return int(digits)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_constant, parse_int=_whole)
 
 
 def _loads(text: str) -> Any:
@@ -52,7 +71,7 @@ def _loads(text: str) -> Any:
 def _json_reason(error: ValueError) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"not JSON: {error.msg} at column {error.colno}"
-    return f"not readable JSON: {error}"  # a number of too many digits
+    return str(error)
 
 
 def json_rows(text: str) -> Rows:
@@ -82,7 +101,8 @@ def json_rows(text: str) -> Rows:
         ):  # one object a line, after all
             yield from ndjson_rows(io.StringIO(text, newline="\n"))
             return
-        place = f"line {error.lineno}, " if isinstance(error, json.JSONDecodeError) else ""
+        line = error.line(text) if isinstance(error, _TooLong) else getattr(error, "lineno", None)
+        place = f"line {line}, " if line else ""
         raise BadInput(f"The file cannot be read: {place}{_json_reason(error)}.") from None
     except RecursionError:
         raise BadInput("The file cannot be read: its JSON is nested too deeply.") from None
@@ -101,6 +121,8 @@ def _array_rows(text: str, start: int, alone: bool = False) -> Rows:
             reason = _json_reason(error) if isinstance(error, ValueError) else "nested too deeply"
             if isinstance(error, json.JSONDecodeError):
                 line = error.lineno
+            elif isinstance(error, _TooLong):
+                line = error.line(text, at)
             yield BadRow(
                 line, f"{reason}; a JSON array cannot be read on behind that, so what follows is missing"
             )

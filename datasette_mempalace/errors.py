@@ -105,6 +105,13 @@ class TookTooLong(MempalaceError):
     title = "Took too long"
 
 
+class PalaceUnreadable(MempalaceError):
+    """SQLite cannot open the palace's file now, for a reason that lies outside of it."""
+
+    status = 503
+    title = "Palace cannot be read now"
+
+
 class PalaceTooNew(MempalaceError):
     """The palace was written by a newer version of this package."""
 

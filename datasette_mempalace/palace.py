@@ -20,7 +20,7 @@ from .config import Settings
 from .connections import Connections
 from .counts import WordCounts
 from .embedding import Embedder, embedder_from
-from .errors import EmbedderMismatch, PalaceNotFound, PalaceReadOnly
+from .errors import EmbedderMismatch, PalaceNotFound, PalaceReadOnly, PalaceUnreadable
 from .kept import KeptAnswers
 from .locks import FolderLock
 
@@ -80,6 +80,7 @@ class Palace:
             damaged: whether to open one whose tables are missing, too, as it is: for whoever mends it.
         Raises:
             PalaceNotFound: when there is no such file, or it is not a palace.
+            PalaceUnreadable: when SQLite cannot open it now.
             PalaceDamaged: when tables of it are missing.
             PalaceTooNew: when a newer version of this package wrote it.
         """
@@ -103,6 +104,11 @@ class Palace:
                 elif structure.missing_tables(connection) or structure.lost_columns(connection):
                     return palace
                 pending = schema.pending_migrations(connection)
+        except sqlite3.OperationalError as error:
+            raise PalaceUnreadable(
+                f"SQLite cannot open {file} now: {error}. A full disk, a limit on the size of files (ulimit -f) or missing "
+                f"rights may keep it from {file.name}-shm beside it."
+            ) from error
         except sqlite3.DatabaseError as error:
             raise PalaceNotFound(f"{file} cannot be read as a SQLite database: {error}.") from error
         if pending and read_only:

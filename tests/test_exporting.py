@@ -5,6 +5,8 @@ import io
 import json
 import os
 import string
+import subprocess
+import sys
 import unicodedata
 from types import SimpleNamespace
 
@@ -599,6 +601,47 @@ def test_an_export_that_fails_leaves_nothing(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             fail(make, *options)
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("limit", [4_096, 32_768])
+@pytest.mark.parametrize("output", ["out.ndjson", "out.csv", "out", "-"])
+def test_a_limit_on_the_size_of_files_is_not_blamed_on_the_palace(tmp_path, palace_named, output, limit):
+    """The smaller one is too small for what SQLite keeps beside a palace as well."""
+    resource = pytest.importorskip("resource")
+    palace = palace_named("palace.db")
+    with Palace.open(palace) as opened:
+        put_drawers(opened, [Drawer("long " * 20_000, wing="w")])
+    (tmp_path / "out.csv").write_text("of before")
+    with (tmp_path / "stdout").open("wb") as stdout:
+        done = subprocess.run(
+            [sys.executable, "-m", "datasette", "mempalace", "export", palace, output, "--force"],
+            cwd=tmp_path,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        )
+    assert done.returncode == 1
+    name = "Standard output" if output == "-" else output
+    told = f"{name} could not be written: File too large" if limit > 4_096 else "SQLite cannot open"
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "out.csv").read_text() == "of before"
+    assert not [path for path in tmp_path.iterdir() if "out." in path.name and path.name != "out.csv"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_a_full_disk_behind_standard_output_is_told(palace_path):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "datasette", "mempalace", "export", palace_path],
+            stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert (
+        "Standard output could not be written: No space left on device; what came out is not whole"
+        in done.stderr
+    )
 
 
 def test_a_link_is_followed_and_permissions_stay(tmp_path, palace_path):

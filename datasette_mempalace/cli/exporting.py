@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import click
 from ..errors import BadInput
 from ..text import counted
 from . import common, working
-from .common import PalaceCommand, config_option, note, palace_argument, wait_for_model
+from .common import Failure, PalaceCommand, config_option, note, palace_argument, wait_for_model
 from .scope import parameters_of, refuse_empty, scope_options
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def export(
         selection = _selection(opened, parameters)
         from ..exporters.selection import viewed
 
-        with viewed(opened, selection) as view:
+        with viewed(opened, selection) as view, _blamed(output):
             said = _write(view, output, chosen, vectors, force, bars.of("Exporting"))
         bars.close()
         note(said)
@@ -149,6 +150,19 @@ def _write(view: View, output: Path, form: str, vectors: bool, force: bool, tell
             return _told(table.write(view, out, tell))
         header = ndjson.write(view, out, tell, vectors)
     return f"Exported {counted(header.drawers, 'drawer')} and {counted(header.closets, 'closet')}."
+
+
+@contextmanager
+def _blamed(output: Path) -> Iterator[None]:
+    """What the system refuses while an export is written, a full disk most often, told of where it was to go."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise  # the reader has gone
+        left = "what came out is not whole" if str(output) == "-" else "nothing was left or replaced there"
+        name = "Standard output" if str(output) == "-" else output
+        raise Failure(f"{name} could not be written: {error.strerror or error}; {left}.") from None
 
 
 @contextmanager

@@ -26,6 +26,21 @@ def test_what_is_tapped_is_large_enough(phone):
     assert phone.evaluate(TOO_SMALL, LEAST_TARGET) == []
 
 
+def test_a_source_that_wraps_below_its_hits_heading_begins_where_the_heading_does(open_browser, plain):
+    page = open_browser(viewport=PHONE)
+    page.goto(f"{plain}/palace/-/mempalace?q=lamp")
+    offsets = page.evaluate(
+        """() => [...document.querySelectorAll('.mp-source')].map(source => {
+          const heading = source.closest('h3'), own = source.getClientRects()[0];
+          const wraps = own.top > [...heading.firstElementChild.getClientRects()].pop().bottom - 4;
+          return wraps ? own.left - heading.getBoundingClientRect().left : null;
+        })"""
+    )
+    wrapped = [offset for offset in offsets if offset is not None]
+    assert wrapped, "on a phone some do"
+    assert all(abs(offset) < 1 for offset in wrapped), offsets
+
+
 @pytest.mark.parametrize("path", ["/palace/-/mempalace?q=lamp", "/palace/-/mempalace"])
 def test_nothing_moves_for_those_who_ask_for_that(open_browser, plain, path):
     page = open_browser(reduced_motion="reduce")

@@ -91,6 +91,13 @@ class DrawerNotFound(MempalaceError):
     title = "Drawer not found"
 
 
+class SourceNotFound(MempalaceError):
+    """No drawer has the source that was given."""
+
+    status = 404
+    title = "Source not found"
+
+
 class NoVector(MempalaceError):
     """A drawer cannot be compared with others: it has no vector, and none can be made now."""
 

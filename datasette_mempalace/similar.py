@@ -28,7 +28,7 @@ from .request import SearchRequest, parse_request
 from .rows import count_in_scope, read_rows
 from .scope import Scope, scope_as_json
 from .snippets import snippet
-from .text import clean_text
+from .text import clean_text, shortened
 from .time_limit import limited_reader
 from .vectors import read_vectors, stored_dimension
 
@@ -174,9 +174,8 @@ def find_drawer(connection: Any, drawer: str | int) -> dict[str, Any]:
         names = connection.execute("select id, cast(drawer_id as text) from drawers order by id")
         found = next((row for row in names if row[1] == drawer), None)
     if found is None:
-        shown = repr(drawer) if len(str(drawer)) <= 80 else repr(str(drawer)[:79] + "…")
         raise DrawerNotFound(
-            f"There is no drawer {shown} in this palace. It may have been deleted, or its text was changed and "
+            f"There is no drawer {shortened(drawer)} in this palace. It may have been deleted, or its text was changed and "
             "mined again, which gives a passage a new id; search for its words."
         )
     rows: dict[int, dict[str, Any]] = read_rows(connection, [found[0]])

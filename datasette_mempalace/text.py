@@ -40,6 +40,12 @@ def source_name(source_file: str | None) -> str | None:
     return re.split(r"[/\\]", source_file.rstrip("/\\"))[-1] or source_file
 
 
+def shortened(value: object, most: int = 80) -> str:
+    """A value as a sentence shows it: in quotation marks, and cut where it is long."""
+    text = str(value)
+    return repr(value) if len(text) <= most else repr(text[: most - 1] + "…")
+
+
 def shown_similarity(similarity: float | None, same_text: bool) -> str | None:
     """A similarity with three digits, rounded down; other words are never shown as quite the same.
 

@@ -386,13 +386,20 @@ async def test_a_drawer_of_a_source_that_is_very_long_is_cut_with_a_link(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "query", ["", "source_file=", "source_file=nope", "source_file=a&source_file=b", "source_file=a&next=x"]
+    ("query", "status"),
+    [
+        ("", 400),
+        ("source_file=", 400),
+        ("source_file=a&source_file=b", 400),
+        ("source_file=a&next=x", 400),
+        ("source_file=nope", 404),
+    ],
 )
-async def test_what_is_no_source_is_said(served, query):
+async def test_what_is_no_source_is_said(served, query, status):
     response = await served.client.get(f"{PALACE}/source.json?{query}")
-    assert response.status_code == 400
+    assert response.status_code == response.json()["status"] == status
     assert "source_file" in response.json()["error"] or "next" in response.json()["error"]
-    assert (await served.client.get(f"{PALACE}/source?{query}")).status_code == 400
+    assert (await served.client.get(f"{PALACE}/source?{query}")).status_code == status
 
 
 # Topics

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..context import overlap
-from ..errors import BadInput
+from ..errors import SourceNotFound
 from ..palace import Palace
-from ..text import clean_text, source_name
+from ..text import clean_text, shortened, source_name
 
 PART = 40  # drawers of a page
 LONGEST = 40_000  # characters shown of one drawer
@@ -44,7 +44,7 @@ def read_source(palace: Palace, asked: SourceAsked) -> dict[str, Any]:
         text, `shared` (how many characters at its start the drawer before ends with) and `cut` (how many
         characters of a very long text are left out).
     Raises:
-        BadInput: when no drawer has this source.
+        SourceNotFound: when no drawer has it.
     """
     with palace.reader() as connection:
         stored = _as_stored(connection, asked.source_file)
@@ -72,7 +72,7 @@ def _as_stored(connection: Any, source_file: str) -> Any:
     """A source as the database has it: the text, or what another program left as a BLOB or a number and pages show as text.
 
     Raises:
-        BadInput: when no drawer has it.
+        SourceNotFound: when no drawer has it.
     """
     queries = (
         "select source_file from drawers where source_file = ? limit 1",
@@ -83,7 +83,10 @@ def _as_stored(connection: Any, source_file: str) -> Any:
         found = connection.execute(query, [source_file]).fetchone()
         if found:
             return found[0]
-    raise BadInput(f"No drawer has the source_file {source_file!r}; it must be a full path as it is stored.")
+    raise SourceNotFound(
+        f"No drawer has the source_file {shortened(source_file)}. Give it a full path as drawers have it in source_file; or the"
+        " source was taken out of this palace."
+    )
 
 
 def _places(connection: Any, source_file: Any) -> list[dict[str, Any]]:

@@ -1,18 +1,15 @@
 """The one place that knows Datasette 0.65 from 1.0: permissions, titles, and where its SQL page lies.
 
-Nothing else in the package asks which Datasette it runs in.
+Nothing else in the package asks which Datasette it runs in, but for `reopening`, which works on the inside of its databases.
 """
 
 from __future__ import annotations
 
-import asyncio
 import urllib.parse
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from datasette.app import Datasette
-from datasette.database import Database
 
 TABLE, CLOSETS = "drawers", "closets"
 IS_ONE = hasattr(Datasette, "allowed")  # 1.0's way to ask for a permission
@@ -153,34 +150,6 @@ def hide_tables(datasette: Any, database: str, tables: Iterable[str]) -> None:
     told = databases.setdefault(database, {}).setdefault("tables", {})
     for table in tables:
         told.setdefault(table, {}).setdefault("hidden", True)
-
-
-async def reconnect(datasette: Any, database: str) -> None:
-    """Let Datasette open a database's file anew, because another file has taken its place.
-
-    Neither version has a call for it. Both read from a database through threads that keep a connection each, 0.65 under
-    the database's name, 1.0 under a number of the `Database` object. So both get a new object, and 0.65 new threads.
-
-    Args:
-        datasette: the Datasette instance.
-        database: the name of the database.
-    """
-    old = datasette.databases[database]
-    new = Database(datasette, path=old.path, is_mutable=old.is_mutable)
-    new.name, new.route = old.name, old.route
-    threads = None
-    if IS_ONE:
-        new.mode = old.mode
-    elif datasette.executor is not None:
-        threads = datasette.executor
-        datasette.executor = ThreadPoolExecutor(max_workers=datasette.setting("num_sql_threads"))
-    # In its old place among the others, as add_database would not leave it.
-    datasette.databases = {name: new if name == database else db for name, db in datasette.databases.items()}
-    if threads is not None:
-        await asyncio.to_thread(threads.shutdown)
-        if old._write_thread is not None:
-            await old.execute_write_fn(lambda connection: connection.close())
-    await asyncio.to_thread(old.close)
 
 
 def settings_error(message: str) -> Exception:

@@ -11,11 +11,12 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from .compat import database_of, reconnect
+from .compat import database_of
 from .connections import Identity, identity
 from .errors import PalaceReplaced
 from .logs import get_logger
 from .registry import registry_of
+from .reopening import reopen
 
 logger = get_logger(__name__)
 
@@ -52,7 +53,7 @@ async def follow(datasette: Any) -> None:
             if registry.has_opened(db.path):
                 # First what is written by us, and the old log: nobody may open the new file beside it.
                 await asyncio.to_thread(registry.let_go_if_replaced, db.path)
-                await reconnect(datasette, name)
+                await reopen(datasette, db)
                 logger.info("%s: Datasette has opened its file anew.", name)
             if now is not None:
                 files.opened[name] = now

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -38,9 +39,9 @@ def files(tmp_path):
 def serve(make_datasette):
     opened = []
 
-    def made(path):
+    def made(*paths):
         config = {**SETTINGS, "permissions": {"insert-row": True}} if IS_ONE else SETTINGS
-        opened.append(make_datasette(path, config=config))
+        opened.append(make_datasette(*paths, config=config))
         return opened[-1]
 
     yield made
@@ -112,6 +113,56 @@ async def test_a_file_moved_over_a_served_palace_is_served_whole(files, serve, c
     assert_whole(old, 62)
     # The old file lives on under another name, with all that was in its log.
     assert_whole(kept, 3)
+
+
+def files_open(folder):
+    """How many of this process's open files lie, or have lain, directly in a folder."""
+    found = 0
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            found += os.path.dirname(os.readlink(f"/proc/self/fd/{number}")) == str(folder)
+        except FileNotFoundError:  # the listing's own
+            continue
+    return found
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="open files are counted in /proc")
+async def test_open_files_stay_as_many_however_often_a_file_is_replaced(files, serve):
+    palace, new = files
+    other = palace.with_name("other.db")
+    shutil.copy(palace, other)
+    datasette = serve(palace, other)
+    asked = ["/palace/drawers.json", "/other/drawers.json", "/palace/-/mempalace.json?q=fox"]
+
+    async def ask():
+        for response in await asyncio.gather(*(datasette.client.get(address) for address in asked * 4)):
+            assert response.status_code == 200, response.text
+
+    await ask()
+    threads = datasette.setting("num_sql_threads")
+    for number in range(12):
+        copy = palace.with_name("copy.db")
+        shutil.copy(new, copy)
+        with closing(sqlite3.connect(copy)) as connection, connection:
+            connection.execute("delete from drawers where id > ?", [number + 1])
+        os.replace(copy, palace)
+        assert await count(datasette) == number + 1
+        await ask()
+    # A thread has each file and its log; beside them there are the palaces' own, and the indexes of the logs.
+    wait_for(lambda: files_open(palace.parent) <= 2 * (2 * threads) + 2 * 12)
+
+
+async def test_what_is_under_way_goes_on_with_the_new_file(files, serve):
+    old, new = files
+    datasette = serve(old)
+    assert await count(datasette) == 2
+    held = datasette.get_database("palace")
+    await held.execute_write_fn(lambda connection: connection.execute("select 1").fetchone())
+    os.replace(new, old)
+    assert await count(datasette) == 61
+    assert (await held.execute("select count(*) from drawers")).first()[0] == 61
+    read = "select count(*) from drawers"
+    assert await held.execute_write_fn(lambda connection: connection.execute(read).fetchone()[0]) == 61
 
 
 async def test_the_keeper_notices_without_a_request(files, serve):

@@ -1,0 +1,100 @@
+"""Lets Datasette open a database's file anew, because another file has taken its place.
+
+Datasette has no call for that: each of its SQL threads keeps a connection to each database, and a thread of its own
+writes. The `Database` stays the same object, which requests that are under way hold, too. No connection is closed by
+another thread than the one that uses it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import weakref
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from datasette import database as core
+
+from .compat import IS_ONE
+
+GATHER = 0.1  # seconds that idle threads wait for each other, so that each of them closes what it has open
+WRITER = 5.0  # seconds that a write which is under way is waited for
+
+_stale: weakref.WeakKeyDictionary[ThreadPoolExecutor, set[Any]] = weakref.WeakKeyDictionary()
+_ending: set[asyncio.Task[None]] = set()
+
+
+async def reopen(datasette: Any, db: Any) -> None:
+    """Let what is asked of a database from now on be answered by the file that is at its path now.
+
+    Args:
+        datasette: the Datasette instance.
+        db: one of its databases, which lies in a file.
+    """
+    for name in vars(db):
+        if "cached" in name:
+            setattr(db, name, None)
+    opened = db._all_connections if IS_ONE else db._all_file_connections
+    old, opened[:] = set(opened), []
+    if datasette.executor is None:
+        for connection in old:
+            connection.close()
+        db._read_connection = db._write_connection = None
+        return
+    _close_in_threads(datasette.executor, old)
+    if db._write_thread is not None:
+        task = asyncio.create_task(_end_writer(db))
+        _ending.add(task)
+        task.add_done_callback(_ending.discard)
+        await asyncio.wait({task}, timeout=WRITER)
+
+
+def _close_in_threads(executor: ThreadPoolExecutor, old: set[Any]) -> None:
+    """Have each thread close those connections that are its own, before it does anything else."""
+    stale = _stale.get(executor)
+    if stale is None:
+        stale = _stale[executor] = set()
+        _before_each(executor, stale)
+    stale |= old
+    # What a busy thread has open it closes before its next task; those that are idle get one here.
+    number = executor._max_workers
+    gathered = threading.Barrier(number)
+    for _ in range(number):
+        executor.submit(gathered.wait, GATHER)
+
+
+def _before_each(executor: ThreadPoolExecutor, stale: set[Any]) -> None:
+    """Let an executor's threads close their stale connections before each task."""
+    submit = executor.submit
+
+    def submitted(function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        def run() -> Any:
+            mine = vars(core.connections)
+            for key in [key for key, connection in mine.items() if connection in stale]:
+                connection = mine.pop(key)
+                stale.discard(connection)
+                connection.close()
+            return function(*args, **kwargs)
+
+        return submit(run)
+
+    executor.submit = submitted  # type: ignore[assignment,method-assign]
+
+
+async def _end_writer(db: Any) -> None:
+    """End the thread that writes, after what it was given so far; the next write begins another."""
+    thread = db._write_thread
+    db._write_queue.put(core._SHUTDOWN if IS_ONE else core.WriteTask(lambda conn: conn.close(), None, _End()))
+    await asyncio.to_thread(thread.join)
+    db._write_thread = None
+    if not db._write_queue.empty():  # written meanwhile
+        await db.execute_write_fn(lambda connection: None)
+
+
+class _End:
+    """Ends 0.65's writing thread, which knows no end, where it would put its answer."""
+
+    @property
+    def sync_q(self) -> queue.Queue[Any]:
+        raise SystemExit

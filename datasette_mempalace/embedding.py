@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .brief_lock import BriefLock
-from .errors import ConfigError, EmbedderUnavailable
-from .minilm import MINILM, Vectors, download_minilm, find_minilm, load_minilm
+from .errors import BadParameter, ConfigError, EmbedderUnavailable
+from .minilm import DIMENSION, MINILM, Vectors, download_minilm, find_minilm, load_minilm
 
 Result = TypeVar("Result")
 
@@ -76,9 +76,24 @@ class Embedder:
         return self.name == DEFAULT_EMBEDDER
 
     @property
+    def dimension(self) -> int | None:
+        """How many dimensions its vectors have, where that is known without asking the model."""
+        return DIMENSION if self.is_local else None
+
+    @property
     def is_loaded(self) -> bool:
         """Whether the next call will not have to load the model first."""
         return self._model is not None
+
+    def refuse_unknown(self) -> None:
+        """Raise BadParameter when nothing here has the embedder's name: a palace bound to it would be bound to nothing."""
+        if self.is_local:
+            return
+        from chromadb.utils.embedding_functions import known_embedding_functions
+
+        if self.name not in known_embedding_functions:
+            known = ", ".join([DEFAULT_EMBEDDER, *sorted(known_embedding_functions)])
+            raise BadParameter("embedder", self.name, f"it must be one of {known}")
 
     def missing(self) -> str | None:
         """Why the model cannot be used here without a download, or None when it can."""

@@ -122,13 +122,17 @@ class Palace:
         return palace
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], settings: Settings | None = None) -> Palace:
+    def create(
+        cls, path: str | os.PathLike[str], settings: Settings | None = None, *, model: str | None = None
+    ) -> Palace:
         """Make a palace, or bring the one that is there up to date; what is in it stays.
 
         Args:
             path: the database file; its folder must exist. Another SQLite database gains a palace.
             settings: the settings; `embedder` is recorded when the palace is made.
+            model: what to record where the settings name none: that of vectors to come in, which may not be known here.
         Raises:
+            BadParameter: when the settings name an embedder that is not known here, and the palace is not made yet.
             PalaceNotFound: when the folder does not exist or the file is no SQLite database.
             PalaceReadOnly: when the file or folder cannot be written.
             PalaceDamaged: when there is one already, and tables of it are missing.
@@ -138,18 +142,23 @@ class Palace:
         if not file.resolve().parent.is_dir():
             raise PalaceNotFound(f"The folder {file.resolve().parent} does not exist; make it first.")
         palace = cls(str(file), settings or Settings(), read_only=False, may_create=True)
+        named = embedder_from(palace.settings.embedder)
+        if not file.exists():
+            named.refuse_unknown()
         try:
             with palace.writer(transaction=False) as connection:
                 if schema.is_palace(connection):
                     schema.refuse_newer(connection)
                     structure.refuse_damaged(connection, file.name)
+                else:
+                    named.refuse_unknown()
                 connection.execute("pragma journal_mode = wal")
                 schema.migrate(connection)
         except sqlite3.OperationalError as error:
             raise PalaceReadOnly(f"{file} cannot be written: {error}.") from error
         except sqlite3.DatabaseError as error:
             raise PalaceNotFound(f"{file} is not a SQLite database: {error}.") from error
-        palace.bind_embedder()
+        palace.bind_embedder(model)
         return palace
 
     @property
@@ -234,11 +243,11 @@ class Palace:
         finally:
             lock.release()
 
-    def bind_embedder(self) -> None:
-        """Record the embedder at the palace's making; later on, check that it is the same."""
+    def bind_embedder(self, model: str | None = None) -> None:
+        """Record the embedder at the palace's making, or `model` where none is set; later on, check that it is the same."""
         with self.writer() as connection:
             if schema.get_setting(connection, "embedding_model") is None:
-                embedder = embedder_from(self.settings.embedder)
+                embedder = embedder_from(self.settings.embedder or (model and {"name": model}) or None)
                 named = {"name": embedder.name, "config": embedder.public_config}
                 schema.set_setting(connection, "embedder", json.dumps(named))
                 schema.set_setting(connection, "embedding_model", embedder.model)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -208,6 +209,16 @@ def test_import_of_what_is_no_table_says_what_may_have_been_meant(tmp_path, text
         ["mine", "{new}", "{dir}/notes", "--max-bytes", "0"],
         ["import-palace", "{new}", "{dir}/notes"],
         ["init", "{new}", "--embedder", "nobody"],
+        *(
+            [*command, "--config", "{dir}/unknown-embedder.json"]
+            for command in (
+                ["init", "{new}"],
+                ["mine", "{new}", "{dir}/notes"],
+                ["import", "{new}", "{dir}/a.csv"],
+                ["init", "{dir}/other.db"],
+                ["demo", "{new}"],
+            )
+        ),
     ],
 )
 def test_what_is_refused_makes_no_palace(tmp_path, notes, arguments):
@@ -218,12 +229,20 @@ def test_what_is_refused_makes_no_palace(tmp_path, notes, arguments):
         "a.csv": "text\nA note\n",
         "newer.ndjson": '{"mempalace_export": 99}\n',
         "bad-setting.json": '{"plugins": {"datasette-mempalace": {"max_n_results": "many"}}}',
+        "unknown-embedder.json": '{"plugins": {"datasette-mempalace": {"embedder": "no-such"}}}',
     }.items():
         (tmp_path / name).write_text(content)
+    sqlite3.connect(tmp_path / "other.db").execute("create table notes (id)").connection.close()
     before = sorted(tmp_path.rglob("*"))
     result = run(*(argument.format(new=tmp_path / "new.db", dir=tmp_path) for argument in arguments))
     assert result.exit_code in (1, 2), result.output
     assert sorted(tmp_path.rglob("*")) == before
+    assert sqlite3.connect(tmp_path / "other.db").execute("select name from sqlite_master").fetchall() == [
+        ("notes",)
+    ]
+    if "unknown-embedder" in arguments[-1]:
+        assert "embedder: 'no-such' is not allowed; it must be one of all-MiniLM-L6-v2" in result.stderr
+        assert result.exit_code == 2
 
 
 @pytest.mark.parametrize(

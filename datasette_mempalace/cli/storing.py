@@ -61,13 +61,9 @@ def _embedder(name: str | None, settings: str | None) -> dict[str, Any] | None:
         raise BadParameter("embedder-config", settings, f"it must be a JSON object ({error})") from None
     if not isinstance(mapping, dict):
         raise BadParameter("embedder-config", settings, "it must be a JSON object")
-    from ..embedding import DEFAULT_EMBEDDER, SAME_MODEL
+    from ..embedding import Embedder
 
-    if SAME_MODEL.get(name, name) != DEFAULT_EMBEDDER:
-        from chromadb.utils.embedding_functions import known_embedding_functions
-
-        known = ", ".join([DEFAULT_EMBEDDER, *sorted(known_embedding_functions)])
-        common.require(name in known_embedding_functions, "embedder", name, f"it must be one of {known}")
+    Embedder(name, mapping).refuse_unknown()
     return {"name": name, "config": mapping}
 
 

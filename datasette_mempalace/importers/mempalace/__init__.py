@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -85,12 +84,12 @@ def import_palace(
 
 def _bind(target: Path, settings: Settings | None, source: Source, re_embed: bool) -> bool:
     """Make the palace where there is none, bound to the model of the vectors; returns whether they are taken."""
-    chosen = settings or Settings()
+    model = None
     if not target.exists() and not re_embed:
         # Checked and made with its model from the first: a failure must not leave a palace that is bound to another.
-        check_setting(source.identity, chosen)
-        chosen = replace(chosen, embedder=chosen.embedder or {"name": source.identity.model})
-    with Palace.create(target, chosen) as palace:
+        check_setting(source.identity, settings or Settings())
+        model = source.identity.model
+    with Palace.create(target, settings, model=model) as palace:
         return take_vectors(palace, source.identity, re_embed)
 
 

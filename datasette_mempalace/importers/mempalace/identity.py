@@ -16,6 +16,7 @@ import numpy as np
 from ...config import Settings
 from ...embedding import DEFAULT_EMBEDDER, SAME_MODEL, Embedder, embedder_from, unit_length
 from ...errors import EmbedderMismatch, MempalaceError
+from ...minilm import DIMENSION
 from ...palace import Palace
 from ...schema import get_setting, set_setting
 from .chroma_sql import Collection
@@ -26,7 +27,6 @@ SAMPLES = 8
 LONGEST_SAMPLE = 4_000
 # Full precision and int8 differ by 0.001, other models by more than 0.5.
 ALIKE = 0.9
-_MINILM_DIMENSION = 384
 # MemPalace's own models have another name for Chroma; these cannot be run without MemPalace.
 _NAMES = {**SAME_MODEL, "embeddinggemma_300m": "embeddinggemma"}
 _THEIRS = ("embeddinggemma", "openai-compat", "openai_compat_emb_")
@@ -67,7 +67,7 @@ def read_identity(folder: Path, collection: Collection) -> Identity:
     named = next(iter(configured(folder, "embedding_model")), None)
     if named:
         return Identity(_NAMES.get(named, named), "named in MemPalace's config.json")
-    if collection.dimension == _MINILM_DIMENSION:
+    if collection.dimension == DIMENSION:
         return Identity(DEFAULT_EMBEDDER, "not recorded; MemPalace's default")
     return _unknown(collection, "not recorded")
 

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from datasette.utils.sqlite import sqlite3
 
 from . import schema
-from .errors import MempalaceError, PalaceReadOnly, PalaceReplaced
+from .errors import MempalaceError, PalaceClosed, PalaceReadOnly, PalaceReplaced
 from .logs import get_logger
 
 BUSY_SECONDS = 30
@@ -197,7 +197,7 @@ class Connections:
                 " is read from it or written to it. Start again with what is there now."
             )
         if self._is_closed:
-            raise MempalaceError(f"The palace {self.path} was closed.")
+            raise PalaceClosed(f"The palace {Path(self.path).name} was closed; ask again.")
 
     def _connect(self, options: str) -> Any:
         connection = sqlite3.connect(

@@ -140,6 +140,13 @@ class PalaceReplaced(MempalaceError):
     title = "Palace replaced"
 
 
+class PalaceClosed(MempalaceError):
+    """The palace was closed: the server ends, or its path leads to another file now."""
+
+    status = 503
+    title = "Palace closed"
+
+
 class PalaceInUse(MempalaceError):
     """Something needs the palace for itself, and another process has it open."""
 

@@ -45,7 +45,8 @@ class Registry:
         self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="mempalace")
         self.keeper = Keeper(self.opened)
         self._lock = threading.Lock()
-        self._palaces: dict[str, Palace] = {}
+        self._palaces: dict[str, Palace] = {}  # by their files, links followed
+        self._led: dict[str, str] = {}  # paths as Datasette has them, and to which file they led
         self._replaced: set[str] = set()  # whose file was there and is no more
         self._not_palaces: dict[str, float] = {}
         self._closed = False
@@ -57,23 +58,25 @@ class Registry:
             MempalaceError: when it cannot be opened, or the registry was closed.
             PalaceReplaced: when its file was taken away while it was served.
         """
-        key = str(Path(path).resolve())
         with self._lock:
             if self._closed:
                 raise MempalaceError("This Datasette is shutting down; start it again to search.")
-            self._let_go_if_replaced(key)
+            key = self._follow(path)
             if key not in self._palaces:
                 self._palaces[key] = self._open(key, settings, immutable)
+            self._led[path] = key
             return self._palaces[key]
 
     def opened(self) -> list[Palace]:
         """The palaces that are open now; where a file was replaced, the one that is there now."""
         with self._lock:
-            found = dict(self._palaces)
-        for key, palace in found.items():
-            if not palace.is_in_place:
+            found = [
+                (path, key, self._palaces[key]) for path, key in self._led.items() if key in self._palaces
+            ]
+        for path, key, palace in found:
+            if not palace.is_in_place or _file_of(path) != key:
                 try:
-                    self.palace(key, palace.settings, palace.immutable)
+                    self.palace(path, palace.settings, palace.immutable)
                 except MempalaceError as error:
                     logger.warning("%s: %s", palace.path, error.message)
         with self._lock:
@@ -81,13 +84,12 @@ class Registry:
 
     def has_opened(self, path: str) -> bool:
         """Whether a file at this path, the one that is there or one before it, was opened as a palace."""
-        key = str(Path(path).resolve())
-        return key in self._palaces or key in self._replaced
+        return path in self._led
 
     def let_go_if_replaced(self, path: str) -> None:
         """Stop using the palace at a path when its file is no longer there; opening what is there now does no harm then."""
         with self._lock:
-            self._let_go_if_replaced(str(Path(path).resolve()))
+            self._follow(path)
 
     def lately_no_palace(self, path: str) -> bool:
         """Whether the file was found to be no palace a moment ago."""
@@ -128,19 +130,32 @@ class Registry:
             logger.warning("%s was replaced by another file, which is served from now on.", key)
         return palace
 
-    def _let_go_if_replaced(self, key: str) -> None:
-        palace = self._palaces.get(key)
-        if palace is None or palace.is_in_place:
-            return
-        del self._palaces[key]
-        self._replaced.add(key)
-        palace.set_aside()
-        if not Path(key).exists():
-            logger.warning(
-                "%s was deleted or moved away; nothing is written until a file is there again.", key
-            )
-        # Waits for what is under way, which stops between batches.
-        threading.Thread(target=palace.close, name="mempalace-close", daemon=True).start()
+    def _follow(self, path: str) -> str:
+        """The file that a path leads to; a palace that it led to before is let go, and one whose file was replaced."""
+        key = _file_of(path)
+        before = self._led.get(path, key)
+        others = [led for other, led in self._led.items() if other != path]
+        for each in {before, key}:
+            palace = self._palaces.get(each)
+            if palace is None or (palace.is_in_place and (each == key or each in others)):
+                continue
+            del self._palaces[each]
+            if not palace.is_in_place:
+                self._replaced.add(each)
+                palace.set_aside()
+            if each != key:
+                logger.warning("%s led to %s, and leads to %s now.", path, each, key)
+            elif not Path(each).exists():
+                logger.warning(
+                    "%s was deleted or moved away; nothing is written until a file is there again.", each
+                )
+            # Waits for what is under way, which stops between batches.
+            threading.Thread(target=palace.close, name="mempalace-close", daemon=True).start()
+        return key
+
+
+def _file_of(path: str) -> str:
+    return str(Path(path).resolve())
 
 
 _registries: weakref.WeakKeyDictionary[Any, Registry] = weakref.WeakKeyDictionary()

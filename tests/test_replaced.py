@@ -165,6 +165,56 @@ async def test_what_is_under_way_goes_on_with_the_new_file(files, serve):
     assert await held.execute_write_fn(lambda connection: connection.execute(read).fetchone()[0]) == 61
 
 
+def lead(link, file):
+    """Let a link lead to a file, in one step, as `mv -T` does."""
+    made = link.with_name("link")
+    os.symlink(file, made)
+    os.replace(made, link)
+
+
+async def test_a_link_that_leads_elsewhere_is_followed_by_every_page(files, serve):
+    link, (old, new) = files[0].with_name("served") / "palace.db", files
+    link.parent.mkdir()
+    lead(link, old)
+    datasette = serve(link)
+    assert await found(datasette, "fox") == ["the red fox"]
+    assert await count(datasette) == 2
+    opened = registry.registry_of(datasette).opened
+    lead(link, new)
+    assert await count(datasette) == 61
+    assert await found(datasette, "heron") == ["a green heron"]
+    assert [palace.path for palace in opened()] == [str(new)]
+    lead(link, old)  # the keeper's turn comes before a request's
+    wait_for(lambda: [palace.path for palace in opened()] == [str(old)])
+    assert await found(datasette, "fox") == ["the red fox"]
+    assert await count(datasette) == 2
+    registry.registry_of(datasette).close()
+    assert_whole(old, 2)
+    assert_whole(new, 61)
+
+
+async def test_a_file_in_place_of_a_link_and_a_link_in_place_of_a_file(files, serve):
+    old, new = files
+    link, kept = old.with_name("served") / "palace.db", old.with_name("kept.db")
+    link.parent.mkdir()
+    os.symlink(old, link)
+    datasette = serve(link)
+    assert await count(datasette) == 2
+    os.replace(new, link)
+    assert await count(datasette) == 61
+    assert await found(datasette, "heron") == ["a green heron"]
+    os.link(link, kept)
+    insert(link, "a canary, in the write-ahead log")
+    palace = await registry.open_palace(datasette, "palace")
+    wait_for(lambda: palace_status(palace)["pending_vectors"] == 0)
+    lead(link, old)
+    assert await count(datasette) == 2
+    assert await found(datasette, "fox") == ["the red fox"]
+    registry.registry_of(datasette).close()
+    assert_whole(old, 2)
+    assert_whole(kept, 62)
+
+
 async def test_the_keeper_notices_without_a_request(files, serve):
     old, new = files
     datasette = serve(old)

@@ -236,7 +236,8 @@ def test_every_option_of_mempalace_search_is_described():
 
 
 async def rows_of(datasette, code, database="palace"):
-    """What Datasette answers to an SQL example: its rows, or its error."""
+    """What Datasette answers to an SQL example: its rows, or its error. The demo's wings stand for those of the tests' palace."""
+    code = code.replace("'python-language', 'python-library'", "'acme-app', 'acme_app'")
     parameters = {"sql": code, "_shape": "array", **VALUES}
     response = await datasette.client.get(f"/{database}.json?{urlencode(parameters)}", follow_redirects=True)
     if "from mempalace_search(:q, null, null, 0)" in code:

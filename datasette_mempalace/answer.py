@@ -108,6 +108,24 @@ def _matched_via(search: Search, hit: Candidate) -> str:
     return "drawer+closet" if hit.closet_boost else "drawer"
 
 
+def closet_helped(hit: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
+    """Whether a closet had a part in how a hit was found or scored, as readers are told: near ones are noted without it, too."""
+    if not hit["closet_boost"]:
+        return False
+    return answer["candidate_strategy"] == "vector" or (
+        hit["similarity"] is not None and boost_counts(hit, answer)
+    )
+
+
+def boost_counts(hit: Mapping[str, Any], answer: Mapping[str, Any]) -> bool:
+    """Whether the closet's boost went into the score, and not only into the choice of candidates: a setting."""
+    if not hit["closet_boost"]:
+        return False
+    weights = answer["weights"]
+    plain = weights["similarity"] * hit["similarity"] + weights["bm25"] * hit["bm25_share"]
+    return abs(plain - hit["score"]) > 0.0015
+
+
 def place_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Which drawer a row is and where it lies."""
     return {

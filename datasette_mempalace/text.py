@@ -62,3 +62,10 @@ def shown_similarity(similarity: float | None, same_text: bool) -> str | None:
 def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: "1 drawer", "1,200 drawers"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def chunk_label(chunk_index: int | None, chunk_total: int | None = None) -> str:
+    """Where in its source a drawer lies, counted from one; "" for a source of a single drawer."""
+    if chunk_index is None or chunk_index < 0 or chunk_total == 1:
+        return ""
+    return f"chunk {chunk_index + 1:,}" + (f" of {chunk_total:,}" if chunk_total else "")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -592,6 +593,22 @@ def test_help_names_every_command():
     for command in ("init", "mine", "import", "delete", "sync", "search", "status", "demo"):
         assert f"  {command} " in out
         assert run(command, "--help").exit_code == 0
+
+
+def test_search_names_a_chunk_of_several_and_a_closet_that_helped(tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "short.md").write_text("The boiler is serviced every October.")
+    (tmp_path / "notes" / "long.md").write_text(
+        "\n\n".join(f"The engineer wrote line {n}. " * 9 for n in range(9))
+    )
+    path, config = tmp_path / "notes.db", tmp_path / "metadata.yml"
+    run("mine", path, tmp_path / "notes")
+    shown = run("search", path, "the boiler").output
+    assert "chunk 1 of 1" not in shown
+    assert re.search(r"long\.md · chunk \d of \d ", shown)
+    assert "closet" not in shown, "it was near and changed nothing"
+    config.write_text("plugins: {datasette-mempalace: {closet_boost_in_score: true}}")
+    assert "lifted by a closet" in run("search", path, "the boiler", "--config", config).output
 
 
 def test_search_explains_and_filters_by_column(palace):

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ..errors import ended
-from ..text import counted, shown_similarity
+from ..text import chunk_label, counted, shown_similarity
 from .common import harmless
 
 MARK_START, MARK_END = "\x01", "\x02"
@@ -118,7 +118,9 @@ def _sentence(text: str) -> str:
 
 def _hit(hit: dict[str, Any], answer: dict[str, Any], look: Look) -> str:
     lines = [_headed(f"{hit['rank']:>2}. {_place(hit)}", f"{hit['score']:.3f}", look)]
-    lines += [look.style(" " * INDENT + line, dim=True) for line in (_source(hit), _reason(hit)) if line]
+    lines += [
+        look.style(" " * INDENT + line, dim=True) for line in (_source(hit), _reason(hit, answer)) if line
+    ]
     lines += list(_passage(hit["snippet"], look))
     also = hit.get("also_in") or []
     if also:
@@ -144,20 +146,20 @@ def _place(hit: dict[str, Any]) -> str:
 
 def _source(hit: dict[str, Any]) -> str:
     """Where in which source, and of when."""
-    index, total = hit.get("chunk_index"), hit.get("chunk_total")
-    chunk = "" if index is None else f"chunk {index + 1}" + (f" of {total}" if total else "")
     date = hit.get("authored_at") or hit.get("content_date") or hit.get("filed_at")
     parts = (
         hit.get("source_path") or hit.get("source_file"),
         hit.get("heading"),
-        chunk,
+        chunk_label(hit.get("chunk_index"), hit.get("chunk_total")),
         date and str(date)[:10],
     )
     return " · ".join(_line(part) for part in parts if part)
 
 
-def _reason(hit: dict[str, Any]) -> str:
+def _reason(hit: dict[str, Any], answer: dict[str, Any]) -> str:
     """The numbers and why it was found."""
+    from ..answer import closet_helped
+
     parts = []
     if hit.get("similarity") is not None:
         parts.append(f"similarity {_bar(hit['similarity'])} {hit['similarity']:.2f}")
@@ -169,8 +171,8 @@ def _reason(hit: dict[str, Any]) -> str:
     else:
         ways = {"vector": "meaning", "lexical": "words"}
         parts.append("by " + " and ".join(ways.get(way, way) for way in hit.get("found_by") or ["vector"]))
-    if hit["matched_via"] == "drawer+closet":
-        parts.append("a closet of its source matched")
+    if closet_helped(hit, answer):
+        parts.append("lifted by a closet")
     return " · ".join(parts)
 
 

@@ -12,7 +12,7 @@ from ..answer import heading_of
 from ..around import COPIES, Neighbour
 from ..compat import sql_url
 from ..stop_words import stop_words
-from ..text import clean_text, counted, shown_similarity, source_name
+from ..text import chunk_label, clean_text, counted, shown_similarity, source_name
 from ..words import MOST_CHARACTERS, QueryWords, find_words, read_query
 from . import markdown, present
 from .drawer_look import REACHES, DrawerLinks, DrawerRequest, Found, reach_of
@@ -135,7 +135,7 @@ def similar_view(hit: Mapping[str, Any], links: Links, url: str) -> dict[str, An
         "source": hit["source_file"] if heading else None,
         "source_url": links.source(hit["source_path"]) if hit["source_path"] else None,
         "source_path": hit["source_path"],
-        "chunk": present.chunk_label(hit["chunk_index"], hit["chunk_total"]),
+        "chunk": chunk_label(hit["chunk_index"], hit["chunk_total"]),
         "filed": present.day(hit["filed_at"]),
         "parts": parts(hit["snippet"]),
         "similarity": shown_similarity(hit["similarity"], hit["same_text"]),
@@ -201,7 +201,7 @@ def _neighbour(neighbour: Neighbour | None, links: DrawerLinks, before: bool) ->
         text = "… " + text.partition(" ")[2] if before else text.rpartition(" ")[0] + " …"
     side = ("its last", "begin") if before else ("its first", "end")
     return {
-        "label": present.chunk_label(neighbour.row["chunk_index"]) or f"drawer {neighbour.row['id']}",
+        "label": chunk_label(neighbour.row["chunk_index"]) or f"drawer {neighbour.row['id']}",
         "url": links.to_drawer(neighbour.row),
         "text": text.lstrip("\n") if before else text.rstrip(),
         "seam": f"{side[0]} {counted(shared, 'character')} {side[1]} this drawer" if shared else None,

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
+from ..answer import boost_counts, closet_helped
 from ..filters import WITHOUT_VALUE, Filter
 from ..request import SearchRequest
-from ..text import counted, source_name
+from ..text import chunk_label, counted, source_name
 from .links import Links, filter_pair
 from .snippets import parts
 
@@ -43,13 +44,6 @@ def day(moment: str | None) -> dict[str, str] | None:
     except ValueError:
         return {"iso": "", "text": moment}
     return {"iso": found.isoformat(), "text": f"{found.day} {_MONTHS[found.month - 1]} {found.year}"}
-
-
-def chunk_label(chunk_index: int | None, chunk_total: int | None = None) -> str:
-    """Where in its source a drawer lies, counted from one; "" for a source of a single drawer."""
-    if chunk_index is None or chunk_index < 0 or chunk_total == 1:
-        return ""
-    return f"chunk {chunk_index + 1:,}" + (f" of {chunk_total:,}" if chunk_total else "")
 
 
 def source_label(drawer: dict[str, Any]) -> str:
@@ -104,11 +98,7 @@ def found(hit: dict[str, Any], answer: dict[str, Any]) -> str:
     """How a hit came among the candidates, as a sentence; its closet is named only where it had a part in that or in the score."""
     ways = [name for name, way in (("meaning", "vector"), ("words", "lexical")) if way in hit["found_by"]]
     how = " and ".join(ways) if len(ways) != 1 else f"{ways[0]} alone"
-    helped = hit["closet_boost"] and (
-        answer["candidate_strategy"] == "vector"
-        or (hit["similarity"] is not None and _boost_counts(hit, answer))
-    )
-    return f"Found by {how or 'its closet'}" + (", lifted by a closet" if helped else "")
+    return f"Found by {how or 'its closet'}" + (", lifted by a closet" if closet_helped(hit, answer) else "")
 
 
 def places(hit: dict[str, Any], answer: dict[str, Any]) -> str:
@@ -139,7 +129,7 @@ def scores(hit: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     }
     if view["words_only"]:
         return view
-    boosted = _boost_counts(hit, answer)
+    boosted = boost_counts(hit, answer)
     closeness = max(0.0, 1 - hit["effective_distance"]) if boosted else hit["similarity"]
     meaning = min(round(1000 * answer["weights"]["similarity"] * closeness), view["total"])
     words = view["total"] - meaning
@@ -155,15 +145,6 @@ def scores(hit: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         "bm25_weight": f"{answer['weights']['bm25']:g}",
         "best": round(1000 * answer["best"]["score"]),
     }
-
-
-def _boost_counts(hit: dict[str, Any], answer: dict[str, Any]) -> bool:
-    """Whether the closet's boost went into the score, and not only into the choice of candidates: a setting."""
-    if not hit["closet_boost"]:
-        return False
-    weights = answer["weights"]
-    plain = weights["similarity"] * hit["similarity"] + weights["bm25"] * hit["bm25_share"]
-    return abs(plain - hit["score"]) > 0.0015
 
 
 def add_leads(hits: list[dict[str, Any]]) -> None:

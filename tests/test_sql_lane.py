@@ -44,9 +44,11 @@ def datasette(make_datasette, palace_named):
     connection = sqlite3.connect(path)
     connection.execute(f"create view found as {SEARCH} as hits")
     connection.close()
+    # The first search loads the model, which on a busy machine takes longer than a search may.
+    patience = {"plugins": {"datasette-mempalace": {"warm_up": False, "time_limit_ms": 60_000}}}
     queries = {"databases": {"palace": {"queries": {"by_name": {"sql": SEARCH}}}}}
     limits = {"num_sql_threads": 3, "sql_time_limit_ms": 60_000}
-    return make_datasette(path, config=queries, settings=limits)
+    return make_datasette(path, config={**queries, **patience}, settings=limits)
 
 
 @pytest.mark.asyncio

@@ -1,7 +1,8 @@
 """SQL that searches never takes all of Datasette's SQL threads: its requests wait for their turn, and one thread stays free.
 
-A SQL function holds the thread of its statement until it has its hits. So a request whose statement searches (`?sql=`, `?_where=`, a
-query or a view by its name) is held back before it gets a thread, on the event loop, where waiting costs nothing.
+A SQL function holds the thread of its statement until it has its hits. So a request whose address names what searches (one of
+our functions, or a view or query that uses one) is held back before it gets a thread, on the event loop, where waiting costs
+nothing. Our own pages are not: they search in threads of their own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from .schema import is_palace
 App = Callable[..., Awaitable[None]]
 
 SEARCHES = re.compile(r"(?<!\w)mempalace_(search|similar|similarity)\b", re.IGNORECASE)
-NAMED = re.compile(r"/([^/.]+)/([^/.]+)(\.\w+)?")
+OUR_PAGES = "-/mempalace"
+LOOK_SECONDS = 0.001  # for what a client has already said
 
 _lanes: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
 
@@ -49,6 +51,7 @@ def wrap(datasette: Any, app: App) -> App:
 
 async def _in_lane(lane: asyncio.Semaphore, app: App, scope: Any, receive: Any, send: Any) -> None:
     """Answer when it is this request's turn; the next one's is when the answer begins, however slowly it is then read."""
+    has_waited = lane.locked()
     await lane.acquire()
     is_held = True
 
@@ -64,38 +67,87 @@ async def _in_lane(lane: asyncio.Semaphore, app: App, scope: Any, receive: Any, 
         await send(message)
 
     try:
-        await app(scope, receive, sent)
+        client = _Client(receive)
+        if not (has_waited and await client.has_left()):
+            await app(scope, client.receive, sent)
     finally:
         let_go()
 
 
+class _Client:
+    """Who waits for an answer: nobody searches for one who has left in the meantime.
+
+    Args:
+        receive: what the server hands on from it.
+    """
+
+    def __init__(self, receive: Any):
+        self._receive = receive
+        self._said: list[Any] = []
+
+    async def receive(self) -> Any:
+        """Its next message, as the application wants it."""
+        return self._said.pop(0) if self._said else await self._receive()
+
+    async def has_left(self) -> bool:
+        """Whether it has closed its connection; to be asked before anything was received."""
+        more = True
+        while more:
+            try:
+                message = await asyncio.wait_for(self._receive(), LOOK_SECONDS)
+            except asyncio.TimeoutError:
+                return False
+            if message["type"] == "http.disconnect":
+                return True
+            self._said.append(message)
+            # The rest of a long body is not gathered here; who sends one is still there.
+            more = not message.get("more_body")
+        return False
+
+
 async def _searches(datasette: Any, scope: Any) -> bool:
-    """Whether a request runs SQL that searches."""
+    """Whether a request's address names what searches."""
     query = urllib.parse.unquote_plus(scope.get("query_string", b"").decode("latin-1"))
+    path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
+    route, _, rest = path.removeprefix(datasette.setting("base_url")).lstrip("/").partition("/")
+    if rest.startswith(OUR_PAGES):
+        return False
     if SEARCHES.search(query):
         return True
-    path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
-    base = datasette.setting("base_url")
-    named = NAMED.fullmatch("/" + path[len(base) :] if path.startswith(base) else path)
-    db = database_of(datasette, named[1]) if named else None
+    db = database_of(datasette, route.partition(".")[0])
     if db is None or db.path is None:
         return False
-    return bool(SEARCHES.search(await _statement(datasette, db, tilde_decode(named[2]))))  # type: ignore[index]
+    statements = await _statements(db)
+    name = tilde_decode(rest.partition("/")[0].partition(".")[0])
+    if statements and name and name not in statements:
+        query += " " + (await named_query(datasette, db.name, name) or "")
+    address = f"{urllib.parse.unquote(tilde_decode(rest))} {query}"
+    return bool(SEARCHES.search(address) or _searching(statements).search(address))
 
 
-async def _statement(datasette: Any, db: Any, name: str) -> str:
-    """The SQL behind a name in a database: a view's or a query's; nothing for a table, or where no function searches."""
+async def _statements(db: Any) -> dict[str, str]:
+    """The tables and views of a palace, with the SQL of the views; nothing of another database."""
 
-    def look(connection: Any) -> str | None:
+    def look(connection: Any) -> dict[str, str]:
         if not is_palace(connection):
-            return ""
-        found = connection.execute(
-            "select type, sql from sqlite_master where name = ? and type in ('table', 'view')", [name]
-        ).fetchone()
-        return None if found is None else found[1] if found[0] == "view" else ""
+            return {}
+        query = """
+            select name, case type when 'view' then sql else '' end from sqlite_master
+            where type in ('table', 'view')
+        """
+        return dict(connection.execute(query).fetchall())
 
     try:
-        sql = await db.execute_fn(look)
+        return dict(await db.execute_fn(look))
     except sqlite3.Error:  # whatever is wrong with the database, its own page says it better
-        return ""
-    return (await named_query(datasette, db.name, name) or "") if sql is None else sql
+        return {}
+
+
+def _searching(statements: dict[str, str]) -> re.Pattern[str]:
+    """What finds the views that search, by themselves or through other views, in a text."""
+    found: set[str] = set()
+    names = SEARCHES
+    while more := {name for name, sql in statements.items() if name not in found and names.search(sql)}:
+        found |= more
+        names = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, found))})(?!\w)", re.IGNORECASE)
+    return names

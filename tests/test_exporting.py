@@ -1,5 +1,6 @@
 """Exports: NDJSON comes back as the same palace, Markdown and CSV are safe to open, and nothing is replaced unasked."""
 
+import base64
 import csv
 import io
 import json
@@ -10,6 +11,7 @@ import sys
 import unicodedata
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -190,8 +192,10 @@ def test_any_rows_come_back(tmp_path_factory, data):
             rows[kind].append((data.draw(st.integers(1, 2**40), label="id"), row))
     raw = data.draw(raw_texts, label="raw")
     with Palace.create(folder / "a.db") as palace, Palace.create(folder / "b.db") as back:
+        for bound in (palace, back):
+            with bound.writer() as connection:
+                connection.execute("insert into mempalace_settings values ('embedding_dimension', '2')")
         with palace.writer() as connection:
-            connection.execute("insert into mempalace_settings values ('embedding_dimension', '2')")
             for kind, found in rows.items():
                 for row_id, row in found:
                     marks = ", ".join(f":{name}" for name in row)
@@ -282,6 +286,21 @@ def test_vectors_of_another_model_are_refused_before_anything_is_made(tmp_path, 
     assert not (tmp_path / "b.db").exists()
     assert run("import", tmp_path / "b.db", tmp_path / "p.ndjson", "--re-embed").exit_code == 0
     assert contents(tmp_path / "b.db", "drawers") == contents(palace_path, "drawers")
+
+
+def test_vectors_of_a_length_that_the_model_has_not_are_made_anew(tmp_path, palace_path):
+    """Though header and vectors agree: a palace bound to that length could embed nothing more."""
+    run("export", palace_path, tmp_path / "p.ndjson", "--vectors")
+    header, *lines = map(json.loads, (tmp_path / "p.ndjson").read_text().splitlines())
+    short = base64.b64encode(np.array([1, 0, 0, 0], "<f4").tobytes()).decode()
+    lines = [{**line, "vector": short} for line in lines]
+    header["embedding_dimension"] = 4
+    (tmp_path / "p.ndjson").write_text("".join(json.dumps(line) + "\n" for line in (header, *lines)))
+    done = run("import", tmp_path / "b.db", tmp_path / "p.ndjson")
+    assert (done.exit_code, f"{len(lines)} vectors were not usable" in done.stderr) == (0, True), done.output
+    assert contents(tmp_path / "b.db", "drawers", "closets") == contents(palace_path, "drawers", "closets")
+    with Palace.open(tmp_path / "b.db") as palace:
+        assert find(palace, "login token")["results"][0]["found_by"] == ["vector", "lexical"]
 
 
 @pytest.mark.parametrize("change", [{"mempalace_export": 2}, {"drawers": "many"}])

@@ -137,7 +137,7 @@ def _restore(
         if done.useless_vectors:
             one = done.useless_vectors == 1
             note(
-                f"{counted(done.useless_vectors, 'vector')} {'was' if one else 'were'} not usable (of another text, or "
+                f"{counted(done.useless_vectors, 'vector')} {'was' if one else 'were'} not usable (of another text or length, or "
                 f"none that a model makes), and will be made anew."
             )
         if done.missing:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from ..drawers import Report, batched
-from ..errors import EmbedderMismatch
+from ..errors import EmbedderMismatch, EmbedderUnavailable
 from ..interchange import BadValue, Header, RawText, read_columns, vector_from_json
 from ..palace import Palace
 from ..schema import CLOSET_COLUMNS, DRAWER_COLUMNS, get_setting, set_setting
@@ -25,6 +25,7 @@ from .rows import BadRow, Row
 
 BATCH = 500
 LONGEST_HEADER = 65_536
+SECONDS = 10.0  # to wait for a model's first answer
 _COLUMNS: dict[Kind, tuple[str, ...]] = {"drawer": DRAWER_COLUMNS, "closet": CLOSET_COLUMNS}
 
 
@@ -113,9 +114,11 @@ def restore(
     done = Restored()
     with palace.reader() as connection:
         model = get_setting(connection, "embedding_model") or ""
-        dimension = stored_dimension(connection) or header.embedding_dimension or 0
+        dimension = stored_dimension(connection)
     if vectors:
         refuse_other_model(header, model, palace.path)
+    if vectors and header.vectors and dimension is None:
+        dimension = _dimension_of_model(palace) or header.embedding_dimension
     read, related = 0, Related()
     try:
         for batch in batched(_records(lines, done, related, on_bad), BATCH):
@@ -123,7 +126,7 @@ def restore(
                 for record in batch:
                     row_id = _write(connection, record, done)
                     if vectors and record.vector is not None:
-                        _write_vector(connection, record, row_id, dimension, done)
+                        _write_vector(connection, record, row_id, dimension or 0, done)
             read += len(batch)
     finally:
         text.detach()
@@ -225,6 +228,19 @@ def _write_vector(connection: Any, record: _Record, row_id: int, dimension: int,
         f"insert into {record.kind}_vectors (id, vector, text_hash) values (?, ?, ?) on conflict(id) do nothing",
         [row_id, record.vector, record.text_hash],
     ).rowcount
+
+
+def _dimension_of_model(palace: Palace) -> int | None:
+    """What the model itself says, for a palace without vectors; None when it cannot be asked here.
+
+    An edited export can be wrong in its header and all its vectors alike, and a palace that took them could embed nothing.
+    """
+    if palace.embedder.dimension is not None:
+        return palace.embedder.dimension
+    try:
+        return len(palace.embedder.embed_query("dimension", SECONDS))
+    except EmbedderUnavailable:
+        return None
 
 
 def _note_dimension(connection: Any, dimension: int) -> None:

@@ -68,7 +68,7 @@ def full_text_rows(connection: Any, table: str) -> Finding:
         for one, other in ((table, f"{table}_fts_docsize"), (f"{table}_fts_docsize", table))
     )
     if differ:
-        return Finding(check, False, f"{_rows(differ)} on one side only", FIX)
+        return Finding(check, False, counted(differ, "row is", "rows are") + " on one side only", FIX)
     return Finding(check, True, "it has the rows of the table; their words are not compared here")
 
 
@@ -196,7 +196,3 @@ def permissions(config: Mapping[str, Any] | None, database: str) -> Finding:
     if not found:
         return Finding("permissions", True, "no rule closes less than it seems to")
     return Finding("permissions", False, " ".join(found), "put the rule on the database")
-
-
-def _rows(count: int) -> str:
-    return "1 row is" if count == 1 else f"{count:,} rows are"

@@ -19,7 +19,8 @@ from .finding import Finding
 from .mirror.state import read_position
 from .palace import Palace
 from .status import palace_status
-from .structure import Made, is_incomplete, remake
+from .structure import RESTORE, Made, is_incomplete, remake
+from .text import counted
 from .vectors import KINDS, Kind, embed_pending, record_dimension, remove_orphans
 
 BATCH = 5_000
@@ -119,10 +120,7 @@ def attempt(palace: Palace) -> tuple[list[str], str | None]:
     except MempalaceError as error:
         return done, error.message
     except sqlite3.DatabaseError as error:
-        return (
-            done,
-            f"SQLite could not mend this: {error}; restore a backup, or: sqlite3 OLD .recover | sqlite3 NEW",
-        )
+        return done, f"SQLite could not mend this: {error}; {RESTORE}"
     return done, None
 
 
@@ -146,10 +144,10 @@ def mend(palace: Palace, done: list[str] | None = None) -> list[str]:
             done.append(f"The full-text index of {table} was rebuilt.")
     removed = sum(_remove_bad_vectors(palace, kind) for kind in KINDS) + remove_orphans(palace)
     if removed:
-        done.append(f"{removed:,} unusable vector{'s were' if removed != 1 else ' was'} removed.")
+        done.append(counted(removed, "unusable vector was", "unusable vectors were") + " removed.")
     embedded = embed_pending(palace)
     if embedded:
-        done.append(f"{embedded:,} text{'s were' if embedded != 1 else ' was'} embedded.")
+        done.append(counted(embedded, "text was", "texts were") + " embedded.")
     _mend_mirror(palace, done)
     prune(palace)
     palace.checkpoint()
@@ -181,15 +179,11 @@ def _mend_structure_and_log(palace: Palace, done: list[str]) -> None:
     if "closets" in made.tables:
         done.append("The closets are empty: mining or importing again fills them.")
     if made.triggers:
-        done.append(_made_again(len(made.triggers), "trigger", "triggers"))
+        done.append(counted(len(made.triggers), "trigger was", "triggers were") + " made again.")
     if made.indexes:
-        done.append(_made_again(len(made.indexes), "index", "indexes"))
+        done.append(counted(len(made.indexes), "index was", "indexes were") + " made again.")
     if has_begun:
         done.append("The change log was begun anew.")
-
-
-def _made_again(count: int, one: str, many: str) -> str:
-    return f"1 {one} was made again." if count == 1 else f"{count:,} {many} were made again."
 
 
 def _remove_bad_vectors(palace: Palace, kind: Kind) -> int:

@@ -12,6 +12,7 @@ from .errors import MempalaceError
 from .finding import Finding
 from .palace import Palace
 from .structure import FIX
+from .text import counted
 from .vectors import KINDS, Kind, embedded_hash, is_vector_of, stored_dimension
 
 FETCH = 1_000
@@ -120,4 +121,4 @@ def same_model(palace: Palace) -> Finding:
 def _counted(check: str, count: int, one: str, many: str, looked_at: str = "") -> Finding:
     if not count:
         return Finding(check, True, f"none{looked_at}")
-    return Finding(check, False, f"{count:,} {one if count == 1 else many}{looked_at}", f"{FIX}, or sync")
+    return Finding(check, False, f"{counted(count, one, many)}{looked_at}", f"{FIX}, or sync")

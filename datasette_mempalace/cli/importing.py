@@ -135,9 +135,9 @@ def _restore(
         if done.vectors:
             click.echo(f"Vectors taken: {done.vectors:,}.")
         if done.useless_vectors:
-            one = done.useless_vectors == 1
+            useless = counted(done.useless_vectors, "vector was", "vectors were")
             note(
-                f"{counted(done.useless_vectors, 'vector')} {'was' if one else 'were'} not usable (of another text or length, or "
+                f"{useless} not usable (of another text or length, or "
                 f"none that a model makes), and will be made anew."
             )
         if done.missing:

@@ -22,8 +22,8 @@ from ..vectors import KINDS, Kind, Progress, stored_dimension
 from .check import holds_its_vectors
 from .folder import MirrorFolder
 from .server import MirrorServer
-from .state import State, Store, read_position, record
-from .sync import Stop, Sync, SyncReport, start_over
+from .state import State, Store, read_position
+from .sync import Stop, Sync, SyncReport, forget, start_over
 from .trouble import MirrorTrouble
 
 if TYPE_CHECKING:
@@ -153,8 +153,7 @@ class Mirror:
 
     def forget(self) -> None:
         """Let it be filled anew by the next sync: the palace no longer records which filling is its own."""
-        with self.palace.writer() as connection:
-            record(connection, State())
+        forget(self.palace)
 
     def rebuild(self, progress: Progress | None = None) -> SyncReport:
         """Throw the mirror away and fill it again from the stored vectors; nothing is embedded.

@@ -148,9 +148,14 @@ class Sync:
 
 def start_over(palace: Palace, store: Store) -> None:
     """Empty a mirror. The palace forgets it first, so that whatever happens in between it records nothing untrue."""
+    forget(palace)
+    store.start_over()
+
+
+def forget(palace: Palace) -> None:
+    """Let the mirror be filled anew by the next sync: the palace no longer records which filling is its own."""
     with palace.writer() as connection:
         record(connection, State())
-    store.start_over()
 
 
 def _is_known(connection: Any, state: State) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from .. import timeline as time
 from ..pictures.histogram import lay_bars
 from ..pictures.treemap import Box, gather_small, keep_largest, squarify
+from ..text import counted
 
 HEAD = 24  # pixels of a wing's name over its rooms
 STRIP = 30  # pixels of what is left out, at the foot
@@ -129,9 +130,7 @@ def _wing(wing: dict[str, Any], box: Box, form: Format, links: Any) -> list[dict
         to_room = links.place(wing["wing"], room["room"])
         cells.append(_cell(place, form, "room", named(room["room"], "room"), room["count"], to_room, name))
     if more:
-        cells.append(
-            _cell(more, form, "more", f"{rest:,} more room{'' if rest == 1 else 's'}", left, url, name)
-        )
+        cells.append(_cell(more, form, "more", counted(rest, "more room"), left, url, name))
     return cells
 
 
@@ -166,14 +165,14 @@ def _cell(
         "label": label if numbered or kind == "wing" else "",
         "number": digits if numbered else "",
         "in_line": in_line,
-        "title": f"{within + ' / ' if within else ''}{name}: {digits} drawer{'' if number == 1 else 's'}",
+        "title": f"{within + ' / ' if within else ''}{name}: {counted(number, 'drawer')}",
         "url": url,
     }
 
 
 def _strip(form: Format, rest: int, noun: str, drawers: int, url: str) -> dict[str, Any]:
     """At the foot of the picture, not in proportion: what would be too small to see."""
-    name = f"{rest:,} {noun}{'' if rest == 1 else 's'}, {drawers:,} drawer{'' if drawers == 1 else 's'}"
+    name = f"{counted(rest, noun)}, {counted(drawers, 'drawer')}"
     box = Box(0, form.height - STRIP + 4, form.width, STRIP - 4)
     fits = (form.least_width - MARGIN) / LETTER
     return _cell(box, form, "more", name, drawers, url) | {

@@ -19,33 +19,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from . import beside
+
 DATABASES = "DATASETTE_MEMPALACE_DATABASES"
 CHROMA_FILE = "chroma.sqlite3"
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
 _THEIRS = {CHROMA_FILE, "knowledge_graph.sqlite3"}
 
-_TABLES = (
-    "create table if not exists mempalace_origins (id integer primary key, folder text not null,"
-    " collection text not null, collection_id text, embedding_model text, metric text,"
-    " first_imported text, last_imported text, unique (folder, collection))",
-    "create table if not exists origin_drawers (drawer_id text primary key,"
-    " origin integer not null references mempalace_origins(id)) without rowid",
-    "create table if not exists origin_closets (closet_id text primary key,"
-    " origin integer not null references mempalace_origins(id)) without rowid",
-    "create index if not exists idx_origin_drawers_origin on origin_drawers(origin)",
-    "create index if not exists idx_origin_closets_origin on origin_closets(origin)",
-    # A deleted row's id is free again: who files it next is another origin.
-    "create trigger if not exists drawers_forget_origin after delete on drawers begin"
-    " delete from origin_drawers where drawer_id = old.drawer_id; end",
-    "create trigger if not exists closets_forget_origin after delete on closets begin"
-    " delete from origin_closets where closet_id = old.closet_id; end",
-)
-
 
 def make_tables(connection: Any) -> None:
     """Make the tables of origins in a palace that has none; a palace without imports never gets them."""
-    for statement in _TABLES:
-        connection.execute(statement)
+    beside.make(connection, *beside.ORIGINS)
 
 
 def record_origin(

@@ -5,7 +5,7 @@ What should be there is what the migrations make in an empty database, so that n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from typing import Any, Literal
 import sqlite_utils
 from datasette.utils.sqlite import sqlite3
 
-from . import schema
+from . import beside, schema
 from .errors import PalaceDamaged
 
 RECORD = "_sqlite_migrations"
@@ -54,25 +54,31 @@ class Part:
     Attributes:
         type, name, sql: as in `sqlite_master`.
         of: the table that it belongs to, or of whose full-text index it is a part.
+        columns: of a table, those without which it is of no use.
     """
 
     type: str
     name: str
     of: str
     sql: str
+    columns: tuple[str, ...] = ()
 
 
-def missing_tables(connection: Any) -> list[str]:
-    """The tables that a palace should have and has not, of a full-text index its own name; none in a whole palace.
+def missing_tables(connection: Any) -> dict[str, list[str]]:
+    """The tables that a palace should have and has not, by name, of a full-text index its own; none in a whole palace.
 
-    A record of migrations that says less than what is there counts as missing.
+    Each has the columns that it has lost, none where it is gone as a whole. What has no use without them counts as
+    missing; drawers and closets are `lost_columns`' to tell. So does a record of migrations that says less than what is there.
     """
-    found = _found(connection)
-    if found.keys() >= TABLES and not schema.pending_migrations(connection):
-        return []
-    wanted = _expected(connection)
-    gone = {part.of for part in wanted.values() if part.type == "table" and part.name not in found}
-    return [name for name in SAID if name in gone or (name == RECORD and _has_lost_record(connection))]
+    found, wanted = _found(connection), _expected(connection)
+    tables = [part for part in wanted.values() if part.type == "table"]
+    gone: dict[str, list[str]] = {part.of: [] for part in tables if part.name not in found}
+    for part in tables:
+        if part.name in found and part.columns and (lost := _lost(connection, part.name, part.columns)):
+            gone[part.name] = lost
+    if RECORD not in gone and _has_lost_record(connection):
+        gone[RECORD] = []
+    return {name: gone[name] for name in SAID if name in gone}
 
 
 def missing(connection: Any, part: Literal["trigger", "index"]) -> list[str]:
@@ -87,13 +93,18 @@ def lost_columns(connection: Any) -> str | None:
     """What nothing can make again, as a sentence: the drawers, or columns of drawers or closets; None when they are there."""
     is_older = bool(schema.pending_migrations(connection))  # a migration may bring columns
     for table, columns in (("drawers", schema.DRAWER_COLUMNS), ("closets", schema.CLOSET_COLUMNS)):
-        there = {row[1] for row in connection.execute(f"pragma table_info({table})")}
-        if not there and table == "drawers":
+        is_there = table in _found(connection)
+        if not is_there and table == "drawers":
             return "the table drawers is gone, and the texts with it"
-        gone = [column for column in ("id", *columns) if there and column not in there]
+        gone = _lost(connection, table, ("id", *columns)) if is_there else []
         if gone and not is_older:
             return f"the table {table} has lost {', '.join(gone)}, or has it under another name"
     return None
+
+
+def _lost(connection: Any, table: str, columns: Iterable[str]) -> list[str]:
+    there = {row[1] for row in connection.execute(f"pragma table_info({table})")}
+    return [column for column in columns if column not in there]
 
 
 def is_incomplete(connection: Any) -> bool:
@@ -111,9 +122,14 @@ def refuse_damaged(connection: Any, name: str) -> None:
         raise PalaceDamaged(f"{name} is damaged, {in_words(gone)}; {FIX.replace('PALACE', name)}")
 
 
-def in_words(names: list[str]) -> str:
+def in_words(gone: Mapping[str, list[str]]) -> str:
     """Tables that are missing, as the end of a sentence."""
-    return f"missing: {', '.join(f'{SAID[name]} ({name})' for name in names)}"
+    told = (
+        f"{SAID[name]} ({name}"
+        + (f" has lost {', '.join(lost)}, or has it under another name)" if lost else ")")
+        for name, lost in gone.items()
+    )
+    return f"missing: {', '.join(told)}"
 
 
 def remake(connection: Any) -> Made:
@@ -130,16 +146,18 @@ def remake(connection: Any) -> Made:
     if hopeless:
         raise PalaceDamaged(f"Nothing was mended: {hopeless}; {RESTORE}")
     made, has_lost_record, wanted = Made(), _has_lost_record(connection), _expected(connection)
-    for name in missing_tables(connection):
+    for name, lost in missing_tables(connection).items():
         made.tables.append(name)
+        if lost:  # what is left of it is of no use
+            connection.execute(f"drop table {name}")
         parts = [part for part in wanted.values() if part.type == "table" and part.of == name]
         _make_full_text(connection, name, parts) if name in FULL_TEXT else _make(connection, parts)
     found = _found(connection)
     for part in wanted.values():
-        # Where it is not known which migrations a palace has had, one of this name may be an older one.
-        if part.type == "table" or (
-            part.name in found and not (has_lost_record and found[part.name] != part.sql)
-        ):
+        # Where it is not known which migrations a palace has had, one of this name may be an older one; where a column of
+        # a table had another name, SQLite has written that into the triggers.
+        may_differ = has_lost_record or bool(made.tables)
+        if part.type == "table" or (part.name in found and not (may_differ and found[part.name] != part.sql)):
             continue
         try:
             connection.execute(f"drop {part.type} if exists [{part.name}]")
@@ -147,6 +165,8 @@ def remake(connection: Any) -> Made:
         except sqlite3.DatabaseError as error:
             raise PalaceDamaged(f"The {part.type} {part.name} cannot be made again: {error}.") from error
         (made.triggers if part.type == "trigger" else made.indexes).append(part.name)
+        for statement in beside.catch_up(part.of) if part.type == "trigger" else ():
+            connection.execute(statement)
     if has_lost_record:
         _record_all(connection)
     return made
@@ -188,8 +208,34 @@ def _steps() -> dict[str, dict[str, Part]]:
         rows = db.execute(
             "select type, name, tbl_name, sql from sqlite_master where sql is not null and name <> 'sqlite_sequence'"
         )
-        steps[name] = {row[1]: Part(row[0], row[1], _of(row[2]), row[3]) for row in rows}
+        steps[name] = {
+            row[1]: Part(row[0], row[1], _of(row[2]), row[3], _needed(db, row[1])) for row in rows.fetchall()
+        }
     return steps
+
+
+def _needed(db: Any, name: str) -> tuple[str, ...]:
+    if name == RECORD:  # sqlite-utils' own, which may have more in another version
+        return ("migration_set", "name", "applied_at")
+    inner = name in schema.INNER_TABLES
+    return tuple(row[1] for row in db.execute(f"pragma table_info({name})")) if inner else ()
+
+
+@cache
+def _beside() -> dict[str, Part]:
+    """The indexes and triggers of the tables that `import-palace` adds, each `of` the table that needs it."""
+    db = sqlite_utils.Database(memory=True)
+    schema.migrations.apply(db)
+    parts: dict[str, Part] = {}
+    query = "select type, name, sql from sqlite_master where sql is not null"
+    known = {name for _, name, _ in db.execute(query)}
+    for table in beside.TABLES:
+        beside.make(db, table)
+        for kind, name, sql in db.execute(query).fetchall():
+            if name not in known and kind != "table":
+                parts[name] = Part(kind, name, table, sql)
+            known.add(name)
+    return parts
 
 
 def _of(table: str) -> str:
@@ -198,10 +244,16 @@ def _of(table: str) -> str:
 
 def _expected(connection: Any) -> dict[str, Part]:
     """What should be there by the migrations that the palace has had; all there is, where their record was lost."""
-    steps, applied = _steps(), set(schema.applied_migrations(connection))
+    steps, applied, found = _steps(), set(schema.applied_migrations(connection)), _found(connection)
+    # Another program may have a table of such a name in a palace without imports.
+    added = {
+        name: part
+        for name, part in (_beside().items() if beside.ORIGINS[0] in found else ())
+        if part.of in found
+    }
     if _has_lost_record(connection):
-        return list(steps.values())[-1]
-    return next(parts for name, parts in reversed(steps.items()) if name in applied)
+        return list(steps.values())[-1] | added
+    return next(parts for name, parts in reversed(steps.items()) if name in applied) | added
 
 
 def _has_lost_record(connection: Any) -> bool:

@@ -1,6 +1,9 @@
 """Tables, indexes and triggers that are gone: told in plain words, made again by `doctor --fix`, no drawer lost."""
 
+import json
+
 import pytest
+import sqlite_utils
 from click.testing import CliRunner
 from datasette.cli import cli as datasette_cli
 from datasette.utils.sqlite import sqlite3
@@ -13,6 +16,8 @@ from datasette_mempalace.drawers import Source, put_source
 from datasette_mempalace.errors import PalaceDamaged
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.vectors import embed_pending
+from foreign_palaces import copy_palace
+from test_import_palace_graph import TUNNEL, make_graph
 
 commands.register(datasette_cli)
 WHOLE = "select name, sql from sqlite_master where sql is not null order by name"
@@ -181,3 +186,68 @@ def test_what_is_looked_for_is_what_migrations_make(path):
     """The quick look at every opening has names of its own."""
     made = {name for (name,) in rows(path, "select name from sqlite_master where type = 'table'")}
     assert made - {"sqlite_sequence"} == structure.TABLES
+
+
+LOST = {
+    "alter table mempalace_settings drop column value": "(mempalace_settings has lost value, or has it under another name)",
+    "alter table mempalace_settings rename column key to name": "(mempalace_settings has lost key,",
+    "alter table drawer_vectors drop column vector": "(drawer_vectors has lost vector,",
+    "alter table closet_vectors rename column text_hash to hash": "(closet_vectors has lost text_hash,",
+    "alter table spare_vectors drop column vector": "(spare_vectors has lost vector,",
+    # SQLite writes the new name into the triggers.
+    "alter table drawer_changes rename column row_id to row_number": "(drawer_changes has lost row_id,",
+    "alter table _sqlite_migrations rename column name to title": "(_sqlite_migrations has lost name,",
+}
+
+
+@pytest.mark.parametrize("statement", LOST)
+def test_a_column_of_an_inner_table_that_is_lost_is_told_everywhere_and_the_table_made_again(path, statement):
+    before, drawers = rows(path, WHOLE), rows(path, "select * from drawers order by id")
+    damage(path, statement)
+    for command in (("search", path, "fox"), ("sync", path), ("status", path), ("doctor", path)):
+        told = run(*command)
+        assert told.exit_code == 1, (command, told.output)
+        assert LOST[statement] in told.output
+        assert "datasette mempalace doctor" in told.output
+    fixed = run("doctor", path, "--fix")
+    assert fixed.exit_code == 0, fixed.output
+    assert rows(path, WHOLE) == before
+    assert rows(path, "select * from drawers order by id") == drawers
+    with Palace.open(path) as palace:
+        assert find(palace, "whale", n_results=1)["results"][0]["found_by"] == ["vector", "lexical"]
+    damage(path, "insert into drawers(text) values ('a green heron')")
+    assert "a green heron" in run("search", path, "heron").output
+
+
+def test_triggers_of_what_import_palace_adds_are_told_and_made_again(tmp_path, foreign):
+    """As sqlite-utils transform takes them away; what was deleted meanwhile is caught up with."""
+    path = tmp_path / "palace.db"
+    folder = copy_palace(foreign, "queued", tmp_path / "theirs")
+    make_graph(folder / "knowledge_graph.sqlite3")
+    (folder / "tunnels.json").write_text(json.dumps([TUNNEL]))
+    assert run("import-palace", path, folder).exit_code == 0
+    before = rows(path, WHOLE)
+    gone = {
+        name for (name,) in rows(path, "select name from sqlite_master where name like '%_forget_origin'")
+    } | {name for (name,) in rows(path, "select name from sqlite_master where name like '%_gone'")}
+    assert len(gone) == 6
+    sqlite_utils.Database(path)["drawers"].transform(defaults={"wing": "unsorted"})
+    damage(path, "drop trigger closets_forget_origin", "drop trigger kg_triples_source_closet_gone")
+    damage(path, "drop index idx_kg_triples_2")
+    row_id, drawer_id = rows(path, "select source_drawer, source_drawer_id from tunnels")[0]
+    damage(path, f"delete from drawers where id = {row_id}")
+    told = run("doctor", path)
+    assert told.exit_code == 1
+    for name in (*gone, "idx_kg_triples_2"):
+        assert name in told.output
+    fixed = run("doctor", path, "--fix")
+    assert fixed.exit_code == 0, fixed.output
+    now = rows(path, WHOLE)
+    assert [row for row in now if row[0] != "drawers"] == [row for row in before if row[0] != "drawers"]
+    assert rows(path, "select source_drawer, source_drawer_id from tunnels") == [(None, drawer_id)]
+    assert rows(path, f"select * from origin_drawers where drawer_id = '{drawer_id}'") == []
+
+
+def test_a_table_of_another_program_is_no_part_of_a_palace(path):
+    damage(path, "create table tunnels (id integer primary key, length real)")
+    assert run("doctor", path).exit_code == 0

@@ -1,6 +1,6 @@
-"""Hallways, tunnels and the knowledge graph as tables, linked to the drawers and closets that they refer to.
+"""Hallways, tunnels and the knowledge graph as rows of their tables, linked to the drawers and closets that they refer to.
 
-The tables are made by the first import that has something to put there. Their integer keys are this database's own, so
+The tables (`beside`) are made by the first import that has something to put there. Their integer keys are this database's own, so
 that Datasette shows every reference as a link; MemPalace's ids stand beside them.
 """
 
@@ -12,78 +12,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ... import beside
 from ...errors import BadInput
 from ...text import text_hash
 from .records import Row, as_json
 from .report import Tally
 
-_DRAWER = "references drawers(id) on delete set null"
-_TABLES = {
-    "hallways": (
-        "hallway_id",
-        "id integer primary key, origin integer not null references mempalace_origins(id), hallway_id text not null,"
-        " wing text, entity_a text, entity_b text, co_occurrence_count integer, rooms text, label text, strength real,"
-        " stability real, last_activated text, access_count integer, created_at text, created_by text, metadata text",
-    ),
-    "tunnels": (
-        "tunnel_id",
-        "id integer primary key, origin integer not null references mempalace_origins(id), tunnel_id text not null,"
-        " kind text, label text, source_wing text, source_room text, target_wing text, target_room text,"
-        f" source_drawer_id text, source_drawer integer {_DRAWER}, target_drawer_id text,"
-        f" target_drawer integer {_DRAWER}, strength real, stability real, last_activated text, access_count integer,"
-        " created_at text, updated_at text, metadata text",
-    ),
-    "kg_entities": (
-        "entity_id",
-        "id integer primary key, origin integer not null references mempalace_origins(id), entity_id text not null,"
-        " name text, type text, properties text, created_at text, metadata text",
-    ),
-    "kg_triples": (
-        "triple_id",
-        "id integer primary key, origin integer not null references mempalace_origins(id), triple_id text not null,"
-        " subject integer references kg_entities(id), predicate text, object integer references kg_entities(id),"
-        " valid_from text, valid_to text, confidence real, source_file text, source_drawer_id text,"
-        f" source_drawer integer {_DRAWER}, source_closet_id text,"
-        " source_closet integer references closets(id) on delete set null, adapter_name text, extracted_at text,"
-        " metadata text",
-    ),
-}
-_INDEXES = {
-    "hallways": ("wing", "entity_a", "entity_b"),
-    "tunnels": ("source_wing, source_room", "target_wing, target_room", "source_drawer", "target_drawer"),
-    "kg_entities": ("name",),
-    "kg_triples": (
-        "subject",
-        "object",
-        "predicate",
-        "valid_from, valid_to",
-        "source_drawer",
-        "source_closet",
-        "source_file",
-    ),
-}
-# What a row refers to: its column, the column with MemPalace's id, and the table that it is looked up in.
-_LINKS = {
-    "tunnels": (
-        ("source_drawer", "source_drawer_id", "drawers", "drawer_id"),
-        ("target_drawer", "target_drawer_id", "drawers", "drawer_id"),
-    ),
-    "kg_triples": (
-        ("source_drawer", "source_drawer_id", "drawers", "drawer_id"),
-        ("source_closet", "source_closet_id", "closets", "closet_id"),
-    ),
-}
-
 
 def key_of(table: str) -> str:
     """The column with MemPalace's id."""
-    return _TABLES[table][0]
+    return beside.KEYS[table]
 
 
 def columns_of(table: str) -> list[str]:
     """The columns of a row as this module makes and takes them: not those that are found here, its number and links."""
-    names = [part.split()[0] for part in _TABLES[table][1].split(", ")]
-    linked = {column for column, *_ in _LINKS.get(table, ())}
+    names = [part.split()[0] for part in beside.COLUMNS[table].split(", ")]
+    linked = {column for column, *_ in beside.LINKS.get(table, ())}
     return [name for name in names if name not in {"id", "origin"} | linked]
 
 
@@ -161,8 +105,8 @@ def put_rows(connection: Any, table: str, origin: int, rows: Iterable[Row], prun
         rows: rows as this module makes them.
         prune: whether to take out what the origin no longer has.
     """
-    _make(connection, table)
-    tally, key = Tally(), _TABLES[table][0]
+    beside.make(connection, table)
+    tally, key = Tally(), beside.KEYS[table]
     stored = {row[key]: row for row in _rows(connection, table, origin)}
     # A file that was written by hand may have an id twice; the last counts.
     wanted = {row[key]: row for row in rows}
@@ -191,19 +135,6 @@ def put_rows(connection: Any, table: str, origin: int, rows: Iterable[Row], prun
     return tally
 
 
-def _make(connection: Any, table: str) -> None:
-    key, columns = _TABLES[table]
-    connection.execute(f"create table if not exists {table} ({columns}, unique (origin, {key}))")
-    for number, column in enumerate(_INDEXES[table]):
-        connection.execute(f"create index if not exists idx_{table}_{number} on {table}({column})")
-    # The same as `on delete set null`, for the many connections that do not enforce foreign keys.
-    for column, _, target, _ in _LINKS.get(table, ()):
-        connection.execute(
-            f"create trigger if not exists {table}_{column}_gone after delete on {target} begin"
-            f" update {table} set {column} = null where {column} = old.id; end"
-        )
-
-
 def _linked(connection: Any, table: str, origin: int, rows: Iterable[Row]) -> Iterator[Row]:
     entities: dict[str, int] = {}
     if table == "kg_triples":
@@ -211,7 +142,7 @@ def _linked(connection: Any, table: str, origin: int, rows: Iterable[Row]) -> It
             connection.execute("select entity_id, id from kg_entities where origin = ?", [origin]).fetchall()
         )
     for row in rows:
-        for column, theirs, target, key in _LINKS.get(table, ()):
+        for column, theirs, target, key in beside.LINKS.get(table, ()):
             found = connection.execute(f"select id from {target} where {key} = ?", [row[theirs]]).fetchone()
             row[column] = found[0] if found else None
         if table == "kg_triples":

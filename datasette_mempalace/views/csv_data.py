@@ -1,4 +1,4 @@
-"""The frame of what is answered as CSV about a palace: permission, cross-origin headers, errors as a line of text."""
+"""What is answered as CSV about a palace; errors are a line of text."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from datasette import Response
 
 from ..cells import cell, written
-from ..errors import MempalaceError
 from ..palace import Palace
-from .access import View, cors_headers, palace_of, reading_only
+from .access import View
 from .api import attachment
+from .data import of_palace
 from .operation import Operation
 
 
@@ -52,22 +52,13 @@ def csv_of_palace(read: Read) -> View:
         read: `read(datasette, request, database, palace)` returns the table; it may raise any MempalaceError.
     """
 
-    async def view(request: Any, datasette: Any) -> Any:
-        headers = cors_headers(datasette)
-        try:
-            database, palace = await palace_of(datasette, request)
-            table = await read(datasette, request, database, palace)
-        except MempalaceError as error:
-            return Response.text(error.message + "\n", status=error.status, headers=headers)
+    def respond(database: str, table: Table) -> tuple[Any, str | None]:
         out = io.StringIO()
         writer = csv.writer(out)
         writer.writerow(table.columns)
         writer.writerows([cell(row[column]) for column in table.columns] for row in table.rows)
-        headers |= {"Content-Disposition": attachment(f"{database}-{table.name}.csv")}
-        if table.next_url:
-            headers["Link"] = f'<{table.next_url}>; rel="next"'
-        return Response(written(out.getvalue()), headers=headers, content_type="text/csv; charset=utf-8")
+        headers = {"Content-Disposition": attachment(f"{database}-{table.name}.csv")}
+        body = written(out.getvalue())
+        return Response(body, headers=headers, content_type="text/csv; charset=utf-8"), table.next_url
 
-    # Not functools.wraps: Datasette asks a view for its parameters, and would be shown those of `read`.
-    view.__name__, view.__doc__ = read.__name__, read.__doc__
-    return reading_only(view)
+    return of_palace(read, respond, lambda error: Response.text(error.message + "\n"))

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from datasette.utils.sqlite import sqlite3
 
 from . import schema
-from .errors import MempalaceError, PalaceClosed, PalaceReadOnly, PalaceReplaced
+from .errors import MempalaceError, PalaceClosed, PalaceMissing, PalaceReadOnly, PalaceReplaced
 from .logs import get_logger
 
 BUSY_SECONDS = 30
@@ -192,9 +192,14 @@ class Connections:
 
     def _refuse_other(self) -> None:
         if not self.is_in_place:
+            name = Path(self.path).name
+            if identity(self.path) is None:
+                raise PalaceMissing(
+                    f"{name} was deleted or moved away while it was open: nothing more is read from it or written to it."
+                )
             raise PalaceReplaced(
-                f"{Path(self.path).name} was replaced by another file, or taken away, while it was open: nothing more"
-                " is read from it or written to it. Start again with what is there now."
+                f"{name} was replaced by another file while it was open: nothing more is read from it or written to it."
+                " Start again with what is there now."
             )
         if self._is_closed:
             raise PalaceClosed(f"The palace {Path(self.path).name} was closed; ask again.")

@@ -140,6 +140,12 @@ class PalaceReplaced(MempalaceError):
     title = "Palace replaced"
 
 
+class PalaceMissing(PalaceReplaced):
+    """A palace that was open is no longer at its path: there is no file, or one that is no palace."""
+
+    title = "Palace missing"
+
+
 class PalaceClosed(MempalaceError):
     """The palace was closed: the server ends, or its path leads to another file now."""
 

@@ -21,7 +21,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from .compat import hide_tables, settings_error
 from .config import Settings, read_settings
-from .errors import MempalaceError, PalaceReplaced
+from .errors import MempalaceError, PalaceMissing
 from .keeper import Keeper
 from .logs import get_logger
 from .palace import Palace
@@ -56,7 +56,7 @@ class Registry:
 
         Raises:
             MempalaceError: when it cannot be opened, or the registry was closed.
-            PalaceReplaced: when its file was taken away while it was served.
+            PalaceMissing: when its file was taken away while it was served.
         """
         with self._lock:
             if self._closed:
@@ -116,7 +116,7 @@ class Registry:
 
     def _open(self, key: str, settings: Settings, immutable: bool) -> Palace:
         if key in self._replaced and not Path(key).exists():
-            raise PalaceReplaced(
+            raise PalaceMissing(
                 f"The file of this palace, {Path(key).name}, was deleted or moved away while it was served. Put a palace"
                 " there again; the server then goes on with it."
             )
@@ -247,7 +247,16 @@ async def open_palace(datasette: Any, database: str) -> Palace:
     Raises:
         MempalaceError: when it cannot be opened.
     """
-    return await run(datasette, _open, datasette, database)
+    return await open_file(datasette, datasette.databases[database])
+
+
+async def open_file(datasette: Any, db: Any) -> Palace:
+    """The palace in the file of a database, which Datasette need not have at the moment.
+
+    Raises:
+        MempalaceError: when it cannot be opened.
+    """
+    return await run(datasette, _open, datasette, db)
 
 
 def palace_for_connection(datasette: Any, database: str, connection: sqlite3.Connection) -> Palace | None:
@@ -256,7 +265,7 @@ def palace_for_connection(datasette: Any, database: str, connection: sqlite3.Con
     if db is None or db.path is None:
         return None
     try:
-        return _open(datasette, database) if is_palace(connection) else None
+        return _open(datasette, db) if is_palace(connection) else None
     except (sqlite3.Error, MempalaceError) as error:
         logger.warning("%s: its SQL functions are missing: %s", database, error)
         return None
@@ -268,7 +277,6 @@ async def run(datasette: Any, function: Callable[P, T], /, *args: P.args, **kwar
     return await asyncio.get_running_loop().run_in_executor(executor, lambda: function(*args, **kwargs))
 
 
-def _open(datasette: Any, database: str) -> Palace:
-    db = datasette.databases[database]
-    settings = settings_of(datasette, database)
+def _open(datasette: Any, db: Any) -> Palace:
+    settings = settings_of(datasette, db.name)
     return registry_of(datasette).palace(db.path, settings, immutable=not db.is_mutable)

@@ -12,6 +12,7 @@ import queue
 import threading
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from datasette import database as core
@@ -48,6 +49,14 @@ async def reopen(datasette: Any, db: Any) -> None:
         _ending.add(task)
         task.add_done_callback(_ending.discard)
         await asyncio.wait({task}, timeout=WRITER)
+
+
+async def look_at_schemas(datasette: Any) -> None:
+    """Let Datasette know at once which databases and tables there are; 1.0 remembers that for a second, permissions with it."""
+    async with datasette._refresh_schemas_lock:  # held by another look, it would return without having looked
+        pass
+    with suppress(core.sqlite3.Error):  # of another database, whose own page tells it
+        await datasette.refresh_schemas(**({"force": True} if IS_ONE else {}))
 
 
 def _close_in_threads(executor: ThreadPoolExecutor, old: set[Any]) -> None:

@@ -7,60 +7,98 @@ write where nobody looks; and a new one beside them would mix both files through
 from __future__ import annotations
 
 import asyncio
+import time
 import weakref
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from .compat import database_of
+from datasette.utils import tilde_decode
+from datasette.utils.sqlite import sqlite3
+
+from .compat import hide_tables
 from .connections import Identity, identity
-from .errors import PalaceReplaced
+from .errors import MempalaceError, PalaceMissing, PalaceNotFound, PalaceReplaced, PalaceUnreadable
 from .logs import get_logger
-from .registry import registry_of
-from .reopening import reopen
+from .registry import open_file, registry_of
+from .reopening import look_at_schemas, reopen
+from .schema import INNER_TABLES, is_palace
 
 logger = get_logger(__name__)
+
+LOOK_AGAIN = 1.0  # seconds after which it is looked again whether a palace is back
 
 
 class Files:
     """Which file each database of one Datasette was opened from."""
 
     def __init__(self) -> None:
-        self.opened: dict[str, Identity] = {}
+        self.opened: dict[str, Identity | None] = {}
+        self.missing: dict[
+            str, Any
+        ] = {}  # databases that Datasette does not have while no palace is at their path
         self.lock = asyncio.Lock()
+        self._places: dict[str, int] = {}
+        self._looked = 0.0
 
-    def replaced(self, datasette: Any) -> list[str]:
-        """The names of the databases at whose path another file lies than was opened; those that are new are noted."""
-        found = []
-        for name, db in datasette.databases.items():
-            now = identity(db.path) if db.path else None
-            if now is not None and self.opened.setdefault(name, now) != now:
-                found.append(name)
-        return found
+    def replaced(self, datasette: Any) -> list[Any]:
+        """The databases at whose path another file lies than was opened, or none; those that are new are noted."""
+        it_is_time = time.monotonic() - self._looked > LOOK_AGAIN
+        return [
+            db
+            for db in (*datasette.databases.values(), *self.missing.values())
+            if db.path
+            and (
+                self.opened.setdefault(db.name, now := identity(db.path)) != now
+                or (it_is_time and db.name in self.missing)
+            )
+        ]
+
+    def take_out(self, datasette: Any, db: Any) -> None:
+        """Let Datasette do without a database: it asks all of them for every page, which fails where one cannot be read."""
+        for name in datasette.databases:
+            self._places.setdefault(name, len(self._places))
+        datasette.databases = {name: each for name, each in datasette.databases.items() if each is not db}
+        self.missing[db.name], self._looked = db, time.monotonic()
+
+    def put_back(self, datasette: Any, db: Any) -> None:
+        """Let Datasette have a database again, in its old place among the others."""
+        if self.missing.pop(db.name, None) is not None:
+            every = {**datasette.databases, db.name: db}
+            order = sorted(every, key=lambda name: self._places.get(name, len(every)))
+            datasette.databases = {name: every[name] for name in order}
 
 
 _files: weakref.WeakKeyDictionary[Any, Files] = weakref.WeakKeyDictionary()
 
 
 async def follow(datasette: Any) -> None:
-    """Let Datasette and the registry open anew what was replaced; other databases than palaces are left alone."""
+    """Let Datasette and the registry open anew what was replaced.
+
+    Databases that are no palaces, and have not become one, are left alone.
+    """
     files = _files.setdefault(datasette, Files())
     if not files.replaced(datasette):
         return
     async with files.lock:
-        for name in files.replaced(datasette):
-            db, registry = datasette.databases[name], registry_of(datasette)
-            now = identity(db.path)
+        for db in files.replaced(datasette):
+            now, registry = identity(db.path), registry_of(datasette)
             if registry.has_opened(db.path):
                 # First what is written by us, and the old log: nobody may open the new file beside it.
                 await asyncio.to_thread(registry.let_go_if_replaced, db.path)
-                await reopen(datasette, db)
-                logger.info("%s: Datasette has opened its file anew.", name)
-            if now is not None:
-                files.opened[name] = now
+                if await _is_back(datasette, db):
+                    await _open_anew(datasette, files, db)
+                else:
+                    files.take_out(datasette, db)
+                    await look_at_schemas(datasette)
+            elif now is not None and await asyncio.to_thread(_looks_like_palace, db.path):
+                await _open_anew(datasette, files, db)
+            files.opened[db.name] = now
 
 
-def refuse_lost(datasette: Any, path: str) -> None:
-    """Refuse what concerns a palace whose file is gone.
+def refuse_missing(datasette: Any, path: str) -> None:
+    """Refuse what concerns a palace that is not at its path.
 
     Writing would make an empty file in its place; reading would answer by chance, as far as a thread still has the old one open.
 
@@ -68,16 +106,56 @@ def refuse_lost(datasette: Any, path: str) -> None:
         datasette: the Datasette instance.
         path: the request's, decoded.
     Raises:
-        PalaceReplaced: when the file of the palace that it names is gone.
+        PalaceMissing: when there is no palace at the path of the one that it names.
     """
-    route = path.removeprefix(datasette.setting("base_url")).lstrip("/").partition("/")[0]
-    db = database_of(datasette, route)
-    if db is None or db.path is None or Path(db.path).exists():
+    files = _files.get(datasette)
+    if files is None or not files.missing:
         return
-    registry = registry_of(datasette)
-    registry.let_go_if_replaced(db.path)
-    if registry.has_opened(db.path):
-        raise PalaceReplaced(
-            f"The file of {db.name} was deleted or moved away while it was served; nothing was read or written. Put it"
-            " there again."
-        )
+    route = path.removeprefix(datasette.setting("base_url")).lstrip("/").partition("/")[0].partition(".")[0]
+    for db in files.missing.values():
+        if db.route == tilde_decode(route):
+            raise PalaceMissing(
+                f"The file of {db.name} {_what_happened(db.path)} while it was served; nothing was read or written. Put a"
+                " palace there again; the server then goes on with it."
+            )
+
+
+async def _open_anew(datasette: Any, files: Files, db: Any) -> None:
+    await reopen(datasette, db)
+    files.put_back(datasette, db)
+    registry_of(datasette).note(db.path, True)
+    hide_tables(datasette, db.name, INNER_TABLES)
+    await look_at_schemas(datasette)
+    logger.info("%s: Datasette has opened its file anew.", db.name)
+
+
+async def _is_back(datasette: Any, db: Any) -> bool:
+    """Whether a palace lies where one was; the registry has it open then, unless it says what is wrong with it."""
+    try:
+        await open_file(datasette, db)
+    except (PalaceNotFound, PalaceReplaced, PalaceUnreadable) as error:
+        logger.warning("%s: %s", db.name, error.message)
+        return False
+    except MempalaceError:  # a palace, of which its own pages tell more
+        return True
+    return True
+
+
+def _looks_like_palace(path: str) -> bool:
+    """Whether a file holds a palace, seen without the log beside it, which may be another file's."""
+    try:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(Path(path).absolute()))}?mode=ro&immutable=1", uri=True)
+        ) as connection:
+            return is_palace(connection)
+    except sqlite3.Error:
+        return False
+
+
+def _what_happened(path: str) -> str:
+    file = Path(path)
+    if not file.exists():
+        return "was deleted or moved away"
+    if not file.is_file():
+        return "was replaced by a folder"
+    return f"was replaced by {'a file that is no palace' if file.stat().st_size else 'an empty file'}"

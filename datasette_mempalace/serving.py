@@ -31,7 +31,7 @@ def wrap(datasette: Any) -> Callable[[App], App]:
                 await replaced.follow(datasette)
             if scope["type"] == "http":
                 try:
-                    replaced.refuse_lost(datasette, scope["path"])
+                    replaced.refuse_missing(datasette, scope["path"])
                 except PalaceReplaced as error:
                     return await _tell(error, scope, send)
             if scope["type"] == "lifespan":

@@ -11,7 +11,7 @@ import pytest
 from datasette.utils.sqlite import sqlite3
 
 from building import add, make_palace
-from datasette_mempalace import registry
+from datasette_mempalace import registry, replaced
 from datasette_mempalace.compat import IS_ONE
 from datasette_mempalace.drawers import Drawer, put_drawers
 from datasette_mempalace.errors import PalaceReplaced
@@ -283,6 +283,9 @@ async def test_a_deleted_palace_is_told_and_never_made_empty(files, serve, caplo
         response = await datasette.client.get(address)
         assert response.status_code == 503
         assert "was deleted or moved away while it was served" in response.text
+        assert "replaced" not in response.text
+    assert (await datasette.client.get("/palace.json")).json()["title"] == "Palace missing"
+    assert (await datasette.client.get("/")).status_code == 200
     response = await datasette.client.post("/palace/drawers/-/insert", json={"rows": [{"text": "x"}]})
     assert response.status_code == 503
     assert "nothing was read or written" in response.json()["error"]
@@ -293,6 +296,109 @@ async def test_a_deleted_palace_is_told_and_never_made_empty(files, serve, caplo
     assert await count(datasette) == 61
     registry.registry_of(datasette).close()
     assert_whole(old, 61)
+
+
+def a_folder(path):
+    path.mkdir()
+
+
+def garbage(path):
+    path.write_bytes(b"no database at all " * 1000)
+
+
+def an_empty_file(path):
+    path.touch()
+
+
+def another_database(path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table dogs(name)")
+
+
+@pytest.mark.parametrize("make", [a_folder, garbage, an_empty_file, another_database])
+async def test_what_is_no_palace_takes_the_place_of_one(files, serve, make):
+    old, new = files
+    other, thing = old.with_name("other.db"), old.with_name("thing")
+    shutil.copy(old, other)
+    datasette = serve(other, old)
+    await asyncio.gather(found(datasette, "fox"), count(datasette), found(datasette, "whale"))
+    make(thing)
+    os.replace(old, old.with_name("old.db"))
+    os.replace(thing, old)
+    if datasette.executor is not None:  # a thread that has nothing open yet
+        datasette.executor = ThreadPoolExecutor(1)
+    for address in (
+        "/palace",
+        "/palace.json",
+        "/palace/drawers",
+        "/palace/-/mempalace?q=fox",
+        "/palace/-/mempalace.json?q=fox",
+    ):
+        response = await datasette.client.get(address)
+        assert response.status_code == 503, address
+        assert "The file of palace was replaced by a" in response.text
+    assert (await datasette.client.get("/palace/-/mempalace.json")).json()["title"] == "Palace missing"
+    for address in (
+        "/",
+        "/.json",
+        "/-/databases.json",
+        "/other",
+        "/other/drawers",
+        "/other/-/mempalace.json?q=fox",
+    ):
+        assert (await datasette.client.get(address)).status_code == 200, address
+    if old.is_dir():
+        old.rmdir()
+    os.replace(new, old)
+    assert await found(datasette, "heron") == ["a green heron"]
+    assert await count(datasette) == 61
+    assert [name for name in datasette.databases if name != "_internal" and name != "_memory"] == [
+        "other",
+        "palace",
+    ]
+    registry.registry_of(datasette).close()
+    assert_whole(old, 61)
+
+
+async def test_a_palace_that_is_made_in_the_file_that_took_its_place_is_served(files, serve, monkeypatch):
+    old = files[0]
+    datasette = serve(old)
+    assert await count(datasette) == 2
+    os.replace(old, old.with_name("old.db"))
+    old.touch()
+    assert (await datasette.client.get("/palace/drawers.json")).status_code == 503
+    make_palace(old, [("made in place",)]).close()
+    monkeypatch.setattr(replaced, "LOOK_AGAIN", 0)
+    assert await found(datasette, "place") == ["made in place"]
+    assert await count(datasette) == 1
+
+
+async def test_a_palace_that_takes_the_place_of_another_database_is_one_at_once(files, serve):
+    new, path = files[1], files[0].with_name("served") / "palace.db"
+    path.parent.mkdir()
+    another_database(path)
+    datasette = serve(path)
+    assert (await datasette.client.get("/palace/dogs.json")).status_code == 200
+    assert (await datasette.client.get("/palace/-/mempalace.json?q=fox")).status_code == 404
+    os.replace(new, path)
+    assert await found(datasette, "heron") == ["a green heron"]
+    assert await count(datasette) == 61
+    tables = (await datasette.client.get("/palace.json")).json()["tables"]
+    assert {table["name"] for table in tables if not table["hidden"]} == {"drawers", "closets"}
+    registry.registry_of(datasette).close()
+    assert_whole(path, 61)
+
+
+async def test_other_databases_are_left_alone(files, serve):
+    path = files[0].with_name("dogs.db")
+    another_database(path)
+    datasette = serve(path)
+    assert (await datasette.client.get("/dogs/dogs.json")).status_code == 200
+    held = dict(datasette.databases)
+    another_database(files[0].with_name("more.db"))
+    os.replace(files[0].with_name("more.db"), path)
+    assert (await datasette.client.get("/dogs/dogs.json")).status_code == 200
+    assert datasette.databases == held
 
 
 def test_work_that_is_under_way_stops(files):

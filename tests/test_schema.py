@@ -225,7 +225,7 @@ def test_a_palace_that_was_deleted_does_not_come_back_as_an_empty_file(palace):
     for file in Path(palace.path).parent.glob("p.db*"):
         if file.is_file():
             file.unlink()
-    with pytest.raises(PalaceReplaced, match="taken away"), opened.writer():
+    with pytest.raises(PalaceReplaced, match="moved away"), opened.writer():
         pass
     opened.close()
     assert not Path(palace.path).exists()

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import shutil
 import threading
 import time
 import weakref
@@ -33,6 +34,16 @@ async def test_many_threads_open_one_palace(make_datasette, palace_path):
 async def test_an_immutable_database_is_only_read(make_datasette, palace_named):
     datasette = make_datasette(immutables=[str(palace_named("fixed.db"))])
     assert (await registry.open_palace(datasette, "fixed")).read_only
+
+
+@pytest.mark.parametrize("mark", ["?", "#"])
+async def test_a_file_that_datasette_cannot_open_is_told(make_datasette, palace_path, tmp_path, mark):
+    file = tmp_path / f"letters{mark}2026.db"
+    shutil.copy(palace_path, file)
+    response = await make_datasette(file).client.get(f"/letters~{ord(mark):X}2026/-/mempalace.json?q=token")
+    assert response.status_code == 404
+    assert f"the path of its file has a {mark}" in response.json()["error"]
+    assert "Rename the file" in response.json()["error"]
 
 
 async def test_a_database_that_becomes_a_palace_is_noticed(make_datasette, tmp_path, monkeypatch):

@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 
 import pytest
 from click.testing import CliRunner
@@ -15,7 +17,7 @@ from datasette_mempalace import cli as commands
 from datasette_mempalace.cli import showing
 from datasette_mempalace.cli.common import harmless
 from datasette_mempalace.drawers import Drawer, put_drawers
-from datasette_mempalace.errors import EmbedderUnavailable
+from datasette_mempalace.errors import EmbedderUnavailable, MempalaceError
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.request import parse_request
 from datasette_mempalace.schema import get_setting
@@ -657,3 +659,75 @@ def test_every_command_that_looks_is_narrowed_by_the_same_options(
     assert (filters["since"], filters["before"]) == ("2020-01-01", "2020-02-01")
     assert filters["added_by__exact"] == ["anna"]
     assert answer["in_scope"] == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "where", "says"),
+    [
+        (
+            ["mine", "{new}", "{dir}/notes"],
+            "datasette_mempalace.vectors.embed_pending",
+            "filed so far is kept",
+        ),
+        (
+            ["import", "{new}", "{dir}/a.csv"],
+            "datasette_mempalace.vectors.embed_pending",
+            "filed so far is kept",
+        ),
+        (["sync", "{old}"], "datasette_mempalace.vectors.embed_pending", "embedded so far is kept"),
+        (["demo", "{new}"], "datasette_mempalace.vectors.embed_pending", "begins anew"),
+        (
+            ["export", "{old}", "{dir}/out.csv"],
+            "datasette_mempalace.exporters.table.write",
+            "No half of an export",
+        ),
+        (["doctor", "{old}"], "datasette_mempalace.doctor.examine", "Interrupted."),
+    ],
+)
+def test_ctrl_c_says_what_is_kept(tmp_path, notes, palace, monkeypatch, command, where, says):
+    (tmp_path / "a.csv").write_text("text\nA note\n")
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, interrupt)
+        patch.setattr("datasette_mempalace.importers.files.embed_pending", interrupt)
+        patch.setattr("datasette_mempalace.importers.python_docs.file_python_docs", lambda *_: None)
+        names = {"new": tmp_path / "new.db", "old": palace, "dir": tmp_path}
+        arguments = [argument.format(**names) for argument in command]
+        result = run(*arguments)
+    assert (result.exit_code, says in result.stderr, "Aborted" in result.stderr) == (1, True, False), (
+        result.output
+    )
+    assert not (tmp_path / "out.csv").exists()
+    if "kept" in says:
+        assert run(*arguments).exit_code == 0
+        assert command[0] != "import" or drawers(tmp_path / "new.db", "text") == [("A note",)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_real_ctrl_c_keeps_what_was_filed_and_the_same_command_goes_on(tmp_path):
+    path, file = tmp_path / "new.db", tmp_path / "many.ndjson"
+    file.write_text("".join(json.dumps({"text": f"note {n} " * 40}) + "\n" for n in range(2_000)))
+    command = [sys.executable, "-m", "datasette", "mempalace", "import", str(path), str(file)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not _has_vectors(path) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=120)[1]
+    assert (process.returncode, "filed so far is kept; the same command again goes on" in said) == (
+        1,
+        True,
+    ), said
+    assert "Traceback" not in said
+    assert _has_vectors(path)
+
+
+def _has_vectors(path):
+    try:
+        with Palace.open(path, read_only=True) as palace, palace.reader() as connection:
+            return connection.execute("select count(*) from drawer_vectors").fetchone()[0] > 0
+    except MempalaceError:
+        return False

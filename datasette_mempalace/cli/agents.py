@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from ..agents.schemas import WITHOUT_SDK
 from . import common
 from .common import Failure, PalaceCommand, config_option, palace_argument
 
@@ -31,6 +30,8 @@ def mcp(palace: Path, config: Path | None) -> None:
     try:
         from ..mcp import serve_stdio
     except ImportError as error:
+        from ..agents.schemas import WITHOUT_SDK
+
         raise Failure(WITHOUT_SDK) from error
     with common.open_palace(palace, config) as opened:
         serve_stdio(opened)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 PLUGIN = "datasette-mempalace"
 FAILED, BAD_INPUT = 1, 2
+# What Ctrl-C leaves of a command that commits as it goes.
+KEPT = "What was filed so far is kept; the same command again goes on from there."
+EMBEDDED = "What was embedded so far is kept; the same command again goes on from there."
 TRACEBACK = "DATASETTE_MEMPALACE_TRACEBACK"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -47,7 +50,15 @@ class Refusal(Failure):
 
 
 class PalaceCommand(click.Command):
-    """A command that never ends in a traceback."""
+    """A command that never ends in a traceback.
+
+    Args:
+        interrupted: what there is to say when Ctrl-C ends it.
+    """
+
+    def __init__(self, *arguments: Any, interrupted: str = "", **options: Any):
+        super().__init__(*arguments, **options)
+        self._interrupted = interrupted
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a problem becomes a `Failure` with its exit code."""
@@ -56,6 +67,8 @@ class PalaceCommand(click.Command):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
+        except KeyboardInterrupt:
+            raise Failure(f"Interrupted. {self._interrupted}".rstrip()) from None
         except Exception as error:
             if os.environ.get(TRACEBACK):
                 raise

@@ -18,7 +18,7 @@ from .common import PalaceCommand, config_option, palace_argument
 MARKER = "demo"
 
 
-@click.command(cls=PalaceCommand)
+@click.command(cls=PalaceCommand, interrupted="Nothing was left; the same command again begins anew.")
 @palace_argument
 @config_option
 def demo(palace: Path, config: Path | None) -> None:

@@ -28,7 +28,7 @@ ENDINGS = {".ndjson": "ndjson", ".jsonl": "ndjson", ".csv": "csv"}
 Tell = Callable[[int, int], None]
 
 
-@click.command(cls=PalaceCommand)
+@click.command(cls=PalaceCommand, interrupted="No half of an export was left as if it were whole.")
 @palace_argument
 @click.argument("output", type=click.Path(path_type=Path, allow_dash=True), default="-")
 @click.option(

@@ -27,7 +27,7 @@ STEP = "Importing"
 BEGINNING = 65_536
 
 
-@click.command(name="import", cls=PalaceCommand)
+@click.command(name="import", cls=PalaceCommand, interrupted=common.KEPT)
 @palace_argument
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--wing", help="Wing of records that name none.")

@@ -10,7 +10,7 @@ from . import common, working
 from .common import PalaceCommand, config_option, harmless, note, palace_argument, settings_for
 
 
-@click.command(name="import-palace", cls=PalaceCommand)
+@click.command(name="import-palace", cls=PalaceCommand, interrupted=common.KEPT)
 @palace_argument
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
 @click.option(

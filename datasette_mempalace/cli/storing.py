@@ -67,7 +67,7 @@ def _embedder(name: str | None, settings: str | None) -> dict[str, Any] | None:
     return {"name": name, "config": mapping}
 
 
-@click.command(cls=PalaceCommand)
+@click.command(cls=PalaceCommand, interrupted=common.KEPT)
 @palace_argument
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--wing", help="Wing to file in; else the folder's name.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..finding import Finding
 
 
-@click.command(cls=PalaceCommand)
+@click.command(cls=PalaceCommand, interrupted=common.EMBEDDED)
 @palace_argument
 @config_option
 def sync(palace: Path, config: Path | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,25 +21,16 @@ from datasette.utils.sqlite import sqlite3
 
 from . import schema
 from .errors import MempalaceError, PalaceClosed, PalaceMissing, PalaceReadOnly, PalaceReplaced
+from .file_logs import FileLogs, Identity, identity
 from .logs import get_logger
 
 BUSY_SECONDS = 30
 IDLE_READERS = 8
 # SQLite's 2 MB hold not even the pages of one search in a large palace.
 CACHE_KB = 16_384
-LOGS = ("-wal", "-shm")
+READERS_SECONDS = 3.0  # how long readers are waited for who keep a log from being written into its file
 
-Identity = tuple[int, int]
 logger = get_logger(__name__)
-
-
-def identity(path: str | os.PathLike[str]) -> Identity | None:
-    """Which file is at a path, by device and inode, whatever its name; None when there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 class Connections:
@@ -59,7 +51,7 @@ class Connections:
         self._writer: Any = None
         self._is_closed = False
         self._opened: Identity | None = None
-        self._logs: dict[str, Identity | None] = {}
+        self._logs = FileLogs(path)
 
     @property
     def is_in_place(self) -> bool:
@@ -157,37 +149,30 @@ class Connections:
         with self._write_lock:
             self._is_closed = True
             is_whole = self._write_log_into_file()
-        for end, seen in self._logs.items():
-            log = self.path + end
-            if self.read_only or seen is None or identity(log) != seen:
-                continue
-            try:
-                if is_whole or end != "-wal" or not os.path.getsize(log):
-                    os.unlink(log)
-                else:
-                    os.replace(log, f"{self.path}.replaced{end}")
-            except OSError as error:
-                logger.warning(
-                    "%s belongs to a file that was replaced and cannot be taken away: %s", log, error
-                )
+        if not self.read_only:
+            self._logs.take_away(is_whole)
 
     def _write_log_into_file(self) -> bool:
         if self._writer is None:
             return False
+        until = time.monotonic() + READERS_SECONDS
         try:
-            _, pages, written = self._writer.execute("pragma wal_checkpoint(passive)").fetchone()
+            while True:
+                _, pages, written = self._writer.execute("pragma wal_checkpoint(passive)").fetchone()
+                if pages == written or time.monotonic() > until:
+                    return bool(pages == written)
+                time.sleep(0.05)
         except sqlite3.Error as error:
             logger.info("The log of %s, which was replaced, was not written into it: %s", self.path, error)
             return False
-        return bool(pages == written)
 
     def _look(self) -> bool:
         """Whether the file is in place; if so, it is remembered which logs lie beside it."""
         # Logs first, so that what is remembered lay beside the file that is still there afterwards.
-        logs = {end: identity(self.path + end) for end in LOGS}
+        logs = self._logs.there()
         if self._opened is not None and identity(self.path) != self._opened:
             return False
-        self._logs = logs
+        self._logs.seen = logs
         return True
 
     def _refuse_other(self) -> None:

@@ -264,6 +264,8 @@ def palace_for_connection(datasette: Any, database: str, connection: sqlite3.Con
     db = datasette.databases.get(database)
     if db is None or db.path is None:
         return None
+    # First, because reading would open the log beside it, which may be that of a file that was replaced this moment.
+    registry_of(datasette).let_go_if_replaced(db.path)
     try:
         return _open(datasette, db) if is_palace(connection) else None
     except (sqlite3.Error, MempalaceError) as error:

@@ -18,8 +18,8 @@ from datasette.utils import tilde_decode
 from datasette.utils.sqlite import sqlite3
 
 from .compat import hide_tables
-from .connections import Identity, identity
 from .errors import MempalaceError, PalaceMissing, PalaceNotFound, PalaceReplaced, PalaceUnreadable
+from .file_logs import FileLogs, Identity, identity
 from .logs import get_logger
 from .registry import open_file, registry_of
 from .reopening import look_at_schemas, reopen
@@ -38,6 +38,7 @@ class Files:
         self.missing: dict[
             str, Any
         ] = {}  # databases that Datasette does not have while no palace is at their path
+        self.logs: dict[str, FileLogs] = {}
         self.lock = asyncio.Lock()
         self._places: dict[str, int] = {}
         self._looked = 0.0
@@ -45,15 +46,17 @@ class Files:
     def replaced(self, datasette: Any) -> list[Any]:
         """The databases at whose path another file lies than was opened, or none; those that are new are noted."""
         it_is_time = time.monotonic() - self._looked > LOOK_AGAIN
-        return [
-            db
-            for db in (*datasette.databases.values(), *self.missing.values())
-            if db.path
-            and (
-                self.opened.setdefault(db.name, now := identity(db.path)) != now
-                or (it_is_time and db.name in self.missing)
-            )
-        ]
+        found = []
+        for db in (*datasette.databases.values(), *self.missing.values()):
+            if not db.path:
+                continue
+            logs = self.logs.setdefault(db.name, FileLogs(db.path))
+            there, now = logs.there(), identity(db.path)
+            if self.opened.setdefault(db.name, now) != now or (it_is_time and db.name in self.missing):
+                found.append(db)
+            else:
+                logs.seen = there
+        return found
 
     def take_out(self, datasette: Any, db: Any) -> None:
         """Let Datasette do without a database: it asks all of them for every page, which fails where one cannot be read."""
@@ -93,6 +96,8 @@ async def follow(datasette: Any) -> None:
                     files.take_out(datasette, db)
                     await look_at_schemas(datasette)
             elif now is not None and await asyncio.to_thread(_looks_like_palace, db.path):
+                if db.is_mutable:
+                    files.logs[db.name].take_away(is_whole=False)
                 await _open_anew(datasette, files, db)
             files.opened[db.name] = now
 

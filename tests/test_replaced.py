@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -424,6 +425,66 @@ def test_a_log_that_cannot_be_written_into_its_file_is_kept(files):
     assert not old.with_name("palace.db-shm").exists()
     assert b"a canary, in the write-ahead log" in old.with_name("palace.db.replaced-wal").read_bytes()
     assert_whole(old, 61)
+
+
+def test_a_log_that_is_kept_is_never_overwritten_and_gives_its_rows_back(files, tmp_path):
+    path, new = files
+    kept = []
+    for number in range(3):
+        copy, name = tmp_path / "copy.db", tmp_path / f"kept{number}.db"
+        shutil.copy(new, copy)
+        os.link(path, name)
+        with Palace.open(path) as palace:
+            with palace.reader() as connection:
+                drawers = connection.execute("select count(*) from drawers").fetchone()[0]
+            insert(path, f"canary {number}, in the write-ahead log")
+            os.replace(copy, path)
+            palace.set_aside()
+        kept.append((name, drawers))
+    logs = sorted(tmp_path.glob("palace.db.replaced*"))
+    assert {log.name for log in logs} == {f"palace.db.replaced{number}-wal" for number in ("", 1, 2)}
+    for number, (name, drawers) in enumerate(kept):
+        log = next(log for log in logs if log.exists() and f"canary {number},".encode() in log.read_bytes())
+        os.rename(log, f"{name}-wal")
+        assert_whole(name, drawers + 1)
+    assert_whole(path, 61)
+
+
+def test_a_reader_who_ends_soon_is_waited_for(files, tmp_path):
+    path, new = files
+    kept = tmp_path / "kept.db"
+    os.link(path, kept)
+    with Palace.open(path) as palace, closing(sqlite3.connect(path, check_same_thread=False)) as reader:
+        put_drawers(palace, [Drawer("stored before")])
+        reader.execute("begin")
+        reader.execute("select count(*) from drawers").fetchone()
+        put_drawers(palace, [Drawer("stored while somebody reads")])
+        os.replace(new, path)
+        ending = threading.Timer(0.5, reader.rollback)
+        ending.start()
+        palace.set_aside()
+        ending.join()
+    assert not list(tmp_path.glob("palace.db.replaced*"))
+    assert_whole(kept, 4)
+    assert_whole(path, 61)
+
+
+async def test_the_log_of_another_database_is_not_read_into_the_palace_that_takes_its_place(files, serve):
+    new, path = files[1], files[0].with_name("served") / "palace.db"
+    path.parent.mkdir()
+    another_database(path)
+    with closing(sqlite3.connect(path)) as writer:  # stays open, so that its log is not written back
+        writer.execute("pragma journal_mode = wal")
+        with writer:
+            writer.execute("insert into dogs values ('Cleo, in the write-ahead log')")
+        datasette = serve(path)
+        for _ in range(2):
+            assert (await datasette.client.get("/palace/dogs.json")).status_code == 200
+        os.replace(new, path)
+        assert await count(datasette) == 61
+    assert b"Cleo" in path.with_name("palace.db.replaced-wal").read_bytes()
+    registry.registry_of(datasette).close()
+    assert_whole(path, 61)
 
 
 def test_a_replacement_in_the_middle_of_a_transaction_is_not_written_to(files):

@@ -29,8 +29,10 @@ def database_file(connection: Any) -> Finding:
     except sqlite3.DatabaseError as error:
         found = [str(error)]
     if found == ["ok"]:
-        return Finding("database file", True, "SQLite finds it whole")
-    return Finding("database file", False, "SQLite finds it damaged", RESTORE, "; ".join(map(str, found)))
+        return Finding("database file", True, "SQLite's integrity check found nothing wrong")
+    return Finding(
+        "database file", False, "SQLite's integrity check found damage", RESTORE, "; ".join(map(str, found))
+    )
 
 
 def tables(connection: Any) -> Finding:
@@ -40,7 +42,7 @@ def tables(connection: Any) -> Finding:
         return Finding("tables", False, hopeless, RESTORE)
     if gone:
         return Finding("tables", False, in_words(gone), FIX)
-    return Finding("tables", True, "all are there")
+    return Finding("tables", True, "none is missing")
 
 
 def full_text(palace: Palace, table: str) -> Finding:
@@ -68,16 +70,18 @@ def full_text_rows(connection: Any, table: str) -> Finding:
         for one, other in ((table, f"{table}_fts_docsize"), (f"{table}_fts_docsize", table))
     )
     if differ:
-        return Finding(check, False, counted(differ, "row is", "rows are") + " on one side only", FIX)
-    return Finding(check, True, "it has the rows of the table; their words are not compared here")
+        return Finding(
+            check, False, f"{counted(differ, 'row')} in the table or in the index, but not in both", FIX
+        )
+    return Finding(check, True, "it has every row of the table; their words were not compared")
 
 
 def triggers(connection: Any) -> Finding:
     """Whether the triggers are there that keep everything else in step."""
     gone = missing(connection, "trigger")
     if not gone:
-        return Finding("triggers", True, "all are there")
-    says = f"missing: {', '.join(gone)}; a tool has taken them away, as sqlite-utils transform does"
+        return Finding("triggers", True, "none is missing")
+    says = f"missing: {', '.join(gone)}; another tool has removed them, as sqlite-utils transform does"
     return Finding("triggers", False, says, FIX)
 
 
@@ -85,19 +89,21 @@ def indexes(connection: Any) -> Finding:
     """Whether the indexes are there without which everything is right, but slow."""
     gone = missing(connection, "index")
     if not gone:
-        return Finding("indexes", True, "all are there")
-    return Finding("indexes", False, f"missing: {', '.join(gone)}; what they are for is slow", FIX)
+        return Finding("indexes", True, "none is missing")
+    return Finding(
+        "indexes", False, f"missing: {', '.join(gone)}; searches and pages are slower without them", FIX
+    )
 
 
 def change_log(connection: Any, position: int) -> Finding:
     """Whether the change log is whole and the mirror's position is one of its own."""
     first, last, gap = horizon(connection), last_change(connection), last_gap(connection)
     if gap is not None:
-        return Finding("change log", False, f"changes before {gap:,} were taken out of its middle", FIX)
+        return Finding("change log", False, f"it has a gap: changes before number {gap:,} are missing", FIX)
     if position > last:
         says = f"it ends at {last:,}, but the mirror is said to hold {position:,}"
         return Finding("change log", False, says, FIX)
-    return Finding("change log", True, f"{counted(last - first, 'change')}, up to {last:,}")
+    return Finding("change log", True, f"{counted(last - first, 'change')}, up to number {last:,}")
 
 
 def model(status: Mapping[str, Any]) -> Finding:
@@ -106,7 +112,9 @@ def model(status: Mapping[str, Any]) -> Finding:
     if embedder["available"]:
         return Finding("embedding model", True, f"{embedder['model']} can be used")
     says = f"{embedder['model']} cannot be used"
-    return Finding("embedding model", False, says, "words are searched meanwhile", embedder["reason"])
+    return Finding(
+        "embedding model", False, says, "until it can be, searches go by words alone", embedder["reason"]
+    )
 
 
 def mirror(palace: Palace, status: Mapping[str, Any], ask: bool) -> Finding:
@@ -120,7 +128,7 @@ def mirror(palace: Palace, status: Mapping[str, Any], ask: bool) -> Finding:
     """
     mirror, state = palace.mirror, status["mirror"]
     if not mirror.is_used:
-        return Finding("mirror", True, "none is used", None, state["reason"])
+        return Finding("mirror", True, "no mirror is used here", None, state["reason"])
     lacks = {"none": "there is none yet", "behind": "it is behind the palace"}.get(state["state"])
     # Looking makes no folder; nor is there a server's mirror to ask for that was never filled.
     may_open = not palace.read_only and (
@@ -194,5 +202,7 @@ def permissions(config: Mapping[str, Any] | None, database: str) -> Finding:
         return Finding("permissions", True, "not checked: no configuration was given")
     found = permission_pitfalls(config, database)
     if not found:
-        return Finding("permissions", True, "no rule closes less than it seems to")
-    return Finding("permissions", False, " ".join(found), "put the rule on the database")
+        return Finding("permissions", True, "no rule leaves open what it seems to close")
+    return Finding(
+        "permissions", False, " ".join(found), "only the database closes all; see docs/permissions.md"
+    )

@@ -63,7 +63,7 @@ def look_over(palace: Palace, config: Mapping[str, Any] | None, most: int) -> li
     Args:
         palace: the palace.
         config: the instance's own configuration.
-        most: how many vectors of each kind are looked at, chosen by chance.
+        most: how many vectors of each kind are looked at, taken at random.
     Returns:
         a finding for each check; where tables are missing, that alone.
     """
@@ -87,7 +87,7 @@ def look_over(palace: Palace, config: Mapping[str, Any] | None, most: int) -> li
 
 def _read(connection: Any, status: Mapping[str, Any], most: int | None) -> list[Finding]:
     bad = [vector_checks.bad_vectors(connection, kind, most) for kind in KINDS]
-    looked_at = "" if most is None else f" of up to {most:,} of each kind, chosen by chance"
+    looked_at = "" if most is None else f" among up to {most:,} of each kind, taken at random"
     return [
         checks.triggers(connection),
         checks.indexes(connection),
@@ -183,7 +183,7 @@ def _mend_structure_and_log(palace: Palace, done: list[str]) -> None:
     if made.indexes:
         done.append(counted(len(made.indexes), "index was", "indexes were") + " made again.")
     if has_begun:
-        done.append("The change log was begun anew.")
+        done.append("The change log was started again.")
 
 
 def _remove_bad_vectors(palace: Palace, kind: Kind) -> int:

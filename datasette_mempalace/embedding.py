@@ -146,7 +146,9 @@ class Embedder:
                 f"The embedding model {self.model} failed: {type(error).__name__}: {self.without_secrets(str(error))}"
             ) from error
         if vectors.shape[0] != len(texts) or vectors.ndim != 2 or not np.isfinite(vectors).all():
-            raise EmbedderUnavailable(f"The embedding model {self.model} answered with unusable vectors.")
+            raise EmbedderUnavailable(
+                f"The embedding model {self.model} returned vectors that cannot be used."
+            )
         return unit_length(vectors)
 
     def embed_query(self, text: str, seconds: float | None = None) -> NDArray[np.float32]:

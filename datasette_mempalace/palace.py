@@ -114,7 +114,7 @@ class Palace:
         if pending and read_only:
             raise PalaceReadOnly(
                 f"{file} was made by an older version and must be brought up to date, but it can only be read; "
-                f"run where it can be written: datasette mempalace init {file}"
+                f"where it can be written, run: datasette mempalace init {file}"
             )
         if pending:
             with palace.writer(transaction=False) as connection:

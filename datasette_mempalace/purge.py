@@ -1,4 +1,4 @@
-"""Makes deleted texts really go: from closets, spare vectors, full-text indexes, the file's free pages, its log, the mirror.
+"""Removes deleted texts for good: from closets, spare vectors, full-text indexes, the file's free pages, its log, the mirror.
 
 SQLite and FTS5 only mark what is deleted, and use the space again some day.
 """

@@ -104,17 +104,21 @@ def _mirror_state(
         return (
             "none",
             position,
-            "it has not been filled yet, or its folder is gone; search reads SQLite meanwhile",
+            "it has not been filled yet, or its folder is gone; searches read SQLite meanwhile",
         )
     if held is not None and (held.mirror_id != mirror_id or held.position > position):
         return (
             "none",
             -1,
-            "what is there is not whole, or of another palace or state: the next sync fills it anew",
+            "what is there is incomplete, or belongs to another palace or state; the next sync fills it again",
         )
     reached = position if held is None else held.position
     if reached < changes:
         return "behind", reached, f"{counted(changes - reached, 'change')} to go"
     if held is None:
-        return "not checked", position, "in step as the palace has it; the mirror was not asked"
+        return (
+            "not checked",
+            position,
+            "it is in step by the palace's own record; the mirror itself was not asked",
+        )
     return "in step", position, None

@@ -36,7 +36,7 @@ def vectors_missing(count: int) -> Finding:
 def vectors_unusable(bad: Iterable[BadVectors], looked_at: str) -> Finding:
     """Vectors of another size, with what is no number, or not of unit length."""
     count = sum(len(part.unusable) for part in bad)
-    one, many = "vector is no vector of the model", "vectors are no vectors of the model"
+    one, many = "vector is not as the model makes them", "vectors are not as the model makes them"
     return _counted("vectors unusable", count, one, many, looked_at)
 
 
@@ -44,7 +44,11 @@ def vectors_stale(bad: Iterable[BadVectors], looked_at: str) -> Finding:
     """Vectors of a text that has changed since."""
     count = sum(len(part.stale) for part in bad)
     return _counted(
-        "vectors stale", count, "vector is of another text", "vectors are of other texts", looked_at
+        "vectors stale",
+        count,
+        "vector belongs to an earlier text",
+        "vectors belong to earlier texts",
+        looked_at,
     )
 
 
@@ -56,7 +60,12 @@ def vectors_orphaned(connection: Any) -> Finding:
         ).fetchone()[0]
         for kind in KINDS
     )
-    return _counted("vectors orphaned", count, "vector has no drawer", "vectors have no drawer")
+    return _counted(
+        "vectors orphaned",
+        count,
+        "vector belongs to no drawer or closet",
+        "vectors belong to no drawer or closet",
+    )
 
 
 def bad_vectors(connection: Any, kind: Kind, most: int | None = None) -> BadVectors:
@@ -91,7 +100,7 @@ def bad_vectors(connection: Any, kind: Kind, most: int | None = None) -> BadVect
 
 def same_model(palace: Palace) -> Finding:
     """Whether stored vectors are what the model makes of their texts today, by a few of them; the model is loaded."""
-    check = "vectors of the model"
+    check = "vectors and model"
     with palace.reader() as connection:
         rows = connection.execute(
             "select d.text, v.vector from drawer_vectors v join drawers d on d.id = v.id"
@@ -102,18 +111,22 @@ def same_model(palace: Palace) -> Finding:
         ).fetchall()
     try:
         if not rows or palace.embedder.missing() is not None:
-            return Finding(check, True, "not compared: there is nothing to compare, or no model")
+            return Finding(check, True, "not compared: there are no vectors yet, or the model cannot be used")
         made = palace.embedder.embed([text for text, _ in rows], False)
     except MempalaceError as error:
-        return Finding(check, False, "the model failed", "see what it said", error.message)
+        return Finding(check, False, "the model failed", "see what it says", error.message)
     stored = [np.frombuffer(vector, "<f4") for _, vector in rows]
     differ = sum(float(old @ new) < SAME_TEXT for old, new in zip(stored, made, strict=True))
     if not differ:
-        return Finding(check, True, f"of {len(rows)} chosen by chance, all are what it makes of their texts")
+        return Finding(
+            check,
+            True,
+            f"the model still makes the stored vector of each of {counted(len(rows), 'text')} taken at random",
+        )
     return Finding(
         check,
         False,
-        f"of {len(rows)} chosen by chance, {differ} are not what it makes of their texts: they come from another model",
+        f"of {counted(len(rows), 'text')} taken at random, {differ} would get another vector: the stored ones come from another model",
         "set the embedder that the palace was filled with, or fill a new palace",
     )
 

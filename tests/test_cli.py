@@ -469,7 +469,7 @@ def test_search_without_words(palace):
     for words in ([], [" "], ["--query", ""]):
         result = run("search", palace, *words)
         assert result.exit_code == 2
-        assert "no words to search for: give them behind the palace" in result.stderr
+        assert "no words to search for: give them after the palace" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_a_mirror_that_is_gone_is_found_and_filled(palace):
 def test_what_is_no_vector_of_a_text_is_found_and_made_again(palace, vector):
     before = one(palace, "select vector from drawer_vectors where id = 1")
     damage(palace, f"update drawer_vectors set vector = {vector} where id = 1")
-    assert finding(palace, "vectors unusable").says == "1 vector is no vector of the model"
+    assert finding(palace, "vectors unusable").says == "1 vector is not as the model makes them"
     assert "vectors unusable" in [found.check for found in look_over(palace, None, 100) if not found.ok]
     mend(palace)
     assert ill(palace) == []
@@ -114,8 +114,8 @@ def test_vectors_of_another_model_are_found(palace):
         palace,
         "update drawer_vectors set vector = (select vector from drawer_vectors where id = 2) where id = 1",
     )
-    found = finding(palace, "vectors of the model")
-    assert found.says.startswith("of 2 chosen by chance, 1 are not what it makes of their texts")
+    found = finding(palace, "vectors and model")
+    assert found.says.startswith("of 2 texts taken at random, 1 would get another vector")
 
 
 @pytest.mark.parametrize("trigger", ["drawers_ai", "closets_log_replace", "drawer_vectors_log_delete"])
@@ -131,7 +131,7 @@ def test_missing_triggers_are_named_and_made_again(palace, trigger):
 )
 def test_missing_indexes_are_named_and_made_again(palace, index):
     damage(palace, f"drop index {index}")
-    assert finding(palace, "indexes").says == f"missing: {index}; what they are for is slow"
+    assert finding(palace, "indexes").says == f"missing: {index}; searches and pages are slower without them"
     assert mend(palace) == ["1 index was made again."]
     assert ill(palace) == []
 
@@ -281,7 +281,7 @@ def test_the_command_reads_the_permissions_of_a_configuration(palace, tmp_path):
     config.write_text("databases: {p: {tables: {drawers: {allow: {id: root}}}}}")
     told = CliRunner().invoke(datasette_cli, ["mempalace", "doctor", palace.path, "--config", str(config)])
     assert told.exit_code == 1
-    assert "NOT OK  permissions: Only the table drawers of p is closed." in told.output
+    assert "NOT OK  permissions: In p only the table drawers is closed." in told.output
 
 
 def test_what_is_no_palace_is_bad_usage(tmp_path):

@@ -658,7 +658,7 @@ def test_a_full_disk_behind_standard_output_is_told(palace_path):
         )  # fmt: skip
     assert done.returncode == 1
     assert (
-        "Standard output could not be written: No space left on device; what came out is not whole"
+        "Standard output could not be written: No space left on device; what came out is incomplete"
         in done.stderr
     )
 

@@ -80,7 +80,7 @@ def test_a_folder_of_another_palace_is_not_in_step(path, tmp_path):
     shutil.copytree(f"{other}.chroma", f"{path}.chroma")
     found = state(path)
     assert found["state"] == "none"
-    assert "of another palace" in found["reason"]
+    assert "another palace" in found["reason"]
     with Palace.open(path) as palace:
         assert palace.mirror.sync().rebuilt
     assert state(path)["state"] == "in step"
@@ -110,7 +110,7 @@ def test_a_mirror_that_cannot_be_read_now_is_not_checked(path):
     connection.close()
     assert (found["state"], found["reason"]) == (
         "not checked",
-        "in step as the palace has it; the mirror was not asked",
+        "it is in step by the palace's own record; the mirror itself was not asked",
     )
 
 

@@ -123,7 +123,7 @@ def config_option(command: Command) -> Command:
         "config",
         metavar="FILE",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="metadata.yml or datasette.yaml whose plugin settings hold here, too.",
+        help="metadata.yml or datasette.yaml whose plugin settings apply here, too.",
     )(command)
 
 

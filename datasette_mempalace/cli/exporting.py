@@ -101,7 +101,7 @@ def _form(output: Path, form: str | None) -> str:
     found = form or ENDINGS.get(output.suffix.lower())
     if found is None and output.suffix:
         raise BadInput(
-            f"{output} has an ending that no format has; name it with --format: {', '.join(FORMATS)}."
+            f"{output} does not end like any of the formats; name one with --format: {', '.join(FORMATS)}."
         )
     return found or "markdown"
 
@@ -160,7 +160,7 @@ def _blamed(output: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise  # the reader has gone
-        left = "what came out is not whole" if str(output) == "-" else "nothing was left or replaced there"
+        left = "what came out is incomplete" if str(output) == "-" else "nothing was left or replaced there"
         name = "Standard output" if str(output) == "-" else output
         raise Failure(f"{name} could not be written: {error.strerror or error}; {left}.") from None
 

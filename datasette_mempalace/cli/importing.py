@@ -39,7 +39,7 @@ BEGINNING = 65_536
     "--format", "form", type=click.Choice(FORMATS), help="Format, where the name or content does not tell it."
 )
 @click.option("--id-prefix", default="", help="Put before every id, so that two files may both count from 1.")
-@click.option("--re-embed", is_flag=True, help="Of an export, leave its vectors and embed the texts.")
+@click.option("--re-embed", is_flag=True, help="Ignore the vectors of an export, and embed its texts.")
 @config_option
 def import_(
     palace: Path,

@@ -23,7 +23,7 @@ from .common import PalaceCommand, config_option, harmless, note, palace_argumen
     help="The knowledge graph, where it does not lie with the palace.",
 )
 @click.option(
-    "--re-embed", is_flag=True, help="Leave the stored vectors; embed the texts with PALACE's own model."
+    "--re-embed", is_flag=True, help="Ignore the stored vectors, and embed the texts with PALACE's own model."
 )
 @click.option("--prune", is_flag=True, help="Take out what was imported before and is no longer in FOLDER.")
 @config_option

@@ -24,7 +24,7 @@ from .scope import parameters_of, scope_options
 @click.option("--candidate-strategy", metavar="|".join(STRATEGIES), help="Where candidates come from.")
 @click.option("--ranking", metavar="|".join(RANKINGS), help="How they are ranked.")
 @click.option("--words-only", is_flag=True, help="Search by words alone, without the embedding model.")
-@click.option("--next", "next_", metavar="TOKEN", help="Go on behind the hits already shown.")
+@click.option("--next", "next_", metavar="TOKEN", help="Go on after the hits already shown.")
 @click.option("--explain", is_flag=True, help="Say how each hit was found and what its score is made of.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @config_option
@@ -55,7 +55,7 @@ def search(
     with common.open_palace(palace, config) as opened:
         if not asked.strip():
             raise BadInput(
-                "There are no words to search for: give them behind the palace, as in "
+                "There are no words to search for: give them after the palace, as in "
                 f"datasette mempalace search {palace} spare key, or with --query."
             )
         parameters = parameters_of(opened, options) | {

@@ -125,7 +125,7 @@ def _line(finding: Finding) -> str:
 @palace_argument
 @config_option
 def purge(palace: Path, config: Path | None) -> None:
-    """Make deleted texts really go: rewrite indexes, file and mirror without them.
+    """Remove deleted texts for good: rewrite indexes, file and mirror without them.
 
     SQLite only marks what is deleted. Stop the server first: nobody else may have PALACE open.
     """
@@ -136,7 +136,7 @@ def purge(palace: Path, config: Path | None) -> None:
     if done.closets:
         click.echo(f"Lines about drawers that are gone were taken out of {counted(done.closets, 'closet')}.")
     saved = done.bytes_before - done.bytes_after
-    click.echo(f"Indexes and file were written anew{f', {saved:,} bytes smaller' if saved > 0 else ''}.")
+    click.echo(f"Indexes and file were rewritten{f', {saved:,} bytes smaller' if saved > 0 else ''}.")
     if done.mirror_left:
         common.note(f"The mirror was left as it is: {done.mirror_left}")
 

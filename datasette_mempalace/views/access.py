@@ -82,7 +82,9 @@ def _no_palace(db: Any) -> str:
     if db.path is None:
         return f"{db.name} lies in memory and is no memory palace: a palace is a database file."
     odd = next((mark for mark in "?#" if mark in str(db.path)), None)
-    if odd is not None:  # Datasette puts the path into a URI as it is, so that SQLite opens what stands before the mark
+    if (
+        odd is not None
+    ):  # Datasette puts the path into a URI as it is, so that SQLite opens what stands before the mark
         return (
             f"Datasette cannot serve {db.name}: the path of its file has a {odd}, and Datasette opens the name before it instead."
             " Rename the file or its folder; the command line can use it as it is."

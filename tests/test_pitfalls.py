@@ -27,6 +27,10 @@ CASES = {
         True,
     ),
     "drawers of another": ({"databases": {"other": CLOSED_TABLE}}, False),
+    "the database and closets alike": (
+        {"databases": {"palace": {"allow": ROOT, "tables": {"closets": {"allow": ROOT}}}}},
+        False,
+    ),
 }
 
 
@@ -59,11 +63,43 @@ SQL = urlencode({"sql": "select text from drawers limit 1"})
 def test_what_is_said_helps():
     (told,) = permission_pitfalls({"databases": {"notes": CLOSED_TABLE}}, "notes")
     assert "mempalace_search()" in told
-    assert "on the database instead" in told
+    assert "under the database instead (databases: notes: allow: ...)" in told
     closed_sql = {"databases": {"notes": {**CLOSED_TABLE, "allow_sql": False}}}
     (told,) = permission_pitfalls(closed_sql, "notes")
     assert "mempalace_search()" not in told
-    assert "closets" in told
+    assert "in closets" in told
+
+
+def test_closets_closed_alone_are_a_pitfall_too():
+    closed = {"tables": {"closets": {"allow": ROOT}}}
+    (told,) = permission_pitfalls({"databases": {"notes": closed}}, "notes")
+    assert told.startswith("In notes only the table closets is closed.")
+    assert "by SQL," in told
+    assert "closets_fts" in told
+    assert "drawers" not in told
+    both = {"tables": {**CLOSED_TABLE["tables"], **closed["tables"]}}
+    (told,) = permission_pitfalls({"databases": {"notes": both}}, "notes")
+    assert "the tables drawers and closets are closed" in told
+    assert "in closets" not in told
+    assert permission_pitfalls({"databases": {"notes": {**both, "allow": ROOT}}}, "notes") == []
+
+
+@pytest.mark.parametrize("action", ["view-database", "view-instance"])
+async def test_permissions_that_close_a_database_leave_its_tables_open(
+    make_datasette, palace_path, as_actor, action
+):
+    config = {"permissions": {action: ROOT}}
+    for given in (config, {"databases": {"palace": config}} if action == "view-database" else config):
+        (told,) = permission_pitfalls(given, "palace")
+        assert "Put an allow block under the database instead" in told
+        datasette = make_datasette(palace_path, config=given)
+        await datasette.invoke_startup()
+        anna = as_actor(datasette, id="anna")
+        response = await datasette.client.get("/palace/drawers.json", cookies=anna, follow_redirects=True)
+        assert response.status_code == 200, "this is what is warned of"
+    whole = {**config, "allow": ROOT}
+    assert permission_pitfalls(whole, "palace") == []
+    assert permission_pitfalls({"permissions": {action: ROOT, "view-table": ROOT}}, "palace") == []
 
 
 def test_rules_of_datasette_1_are_read():

@@ -117,7 +117,7 @@ async def test_paths_and_causes_are_for_those_who_keep_the_instance(serve, path,
     report, found = await findings(datasette, cookies=as_actor(datasette, id="root"))
     assert report["path"] == str(path)
     assert "is not installed here" in found["embedding model"]["cause"]
-    assert "Only the table drawers of palace is closed" in found["permissions"]["says"]
+    assert "In palace only the table drawers is closed" in found["permissions"]["says"]
     html = (await datasette.client.get(f"{PAGE}?doctor=1", cookies=as_actor(datasette, id="root"))).text
     assert str(path) in html
 

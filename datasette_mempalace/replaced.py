@@ -18,7 +18,7 @@ from datasette.utils import tilde_decode
 from datasette.utils.sqlite import sqlite3
 
 from .compat import hide_tables
-from .errors import MempalaceError, PalaceMissing, PalaceNotFound, PalaceReplaced, PalaceUnreadable
+from .errors import MempalaceError, PalaceMissing, PalaceNotFound, PalaceUnreadable
 from .file_logs import FileLogs, Identity, identity
 from .logs import get_logger
 from .registry import open_file, registry_of
@@ -138,10 +138,12 @@ async def _is_back(datasette: Any, db: Any) -> bool:
     """Whether a palace lies where one was; the registry has it open then, unless it says what is wrong with it."""
     try:
         await open_file(datasette, db)
-    except (PalaceNotFound, PalaceReplaced, PalaceUnreadable) as error:
+    except (PalaceNotFound, PalaceMissing, PalaceUnreadable) as error:
         logger.warning("%s: %s", db.name, error.message)
         return False
-    except MempalaceError:  # a palace, of which its own pages tell more
+    except (
+        MempalaceError
+    ):  # a palace, of which its own pages tell more; or yet another file, which the next request sees
         return True
     return True
 

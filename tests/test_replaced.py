@@ -361,6 +361,31 @@ async def test_what_is_no_palace_takes_the_place_of_one(files, serve, make):
     assert_whole(old, 61)
 
 
+async def test_a_palace_that_is_replaced_again_while_it_is_opened_is_never_missing(files, serve, monkeypatch):
+    old, new = files
+    third = old.with_name("third.db")
+    shutil.copy(new, third)
+    datasette = serve(old)
+    assert await count(datasette) == 2
+    open_file = registry.open_file
+
+    async def replaced_meanwhile(datasette, db):
+        monkeypatch.setattr(replaced, "open_file", open_file)
+        palace = await open_file(datasette, db)
+        os.replace(third, old)
+        with palace.reader():
+            raise AssertionError("it was replaced")
+
+    monkeypatch.setattr(replaced, "open_file", replaced_meanwhile)
+    os.replace(new, old)
+    response = await datasette.client.get("/palace/-/mempalace.json?q=heron")
+    assert "Palace missing" not in response.text
+    assert (await datasette.client.get("/")).status_code == 200
+    assert await found(datasette, "heron") == ["a green heron"]
+    registry.registry_of(datasette).close()
+    assert_whole(old, 61)
+
+
 async def test_a_palace_that_is_made_in_the_file_that_took_its_place_is_served(files, serve, monkeypatch):
     old = files[0]
     datasette = serve(old)

@@ -184,7 +184,7 @@ def table_in_sql(palace: Palace) -> Finding:
 
 def write_ahead_log(palace: Palace) -> Finding:
     """Whether the file alone is the whole palace, as copying and publishing it need."""
-    log = Path(palace.path + "-wal")
+    log = Path(palace.file + "-wal")
     size = log.stat().st_size if log.exists() else 0
     if not size:
         return Finding("write-ahead log", True, "empty: the file alone is the whole palace")

@@ -34,6 +34,7 @@ class Palace:
 
     Attributes:
         path: the database file.
+        file: the same, or what it leads to where it is a link: by that SQLite names the log, and all find one mirror.
         settings: the settings in force.
         read_only: whether nothing may be written (an immutable database, a read-only file system).
         immutable: whether the file alone is read, without a write-ahead log.
@@ -51,6 +52,7 @@ class Palace:
         may_create: bool = False,
     ):
         self.path, self.settings, self.read_only, self.immutable = path, settings, read_only, immutable
+        self.file = os.path.realpath(path) if os.path.islink(path) else path
         self.connections = Connections(path, read_only, immutable, may_create)
         self._make_lock = BriefLock()
         self.word_counts = WordCounts()
@@ -222,7 +224,7 @@ class Palace:
         """The folder of the Chroma mirror: the setting, or `<database>.chroma` beside the database."""
         if self.settings.mirror_path:
             return Path(self.settings.mirror_path).expanduser()
-        return Path(self.path + ".chroma")
+        return Path(self.file + ".chroma")
 
     @contextmanager
     def embedding_lock(self, wait: bool) -> Iterator[bool]:

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from datasette.cli import cli as datasette_cli
 
+from building import make_palace
 from datasette_mempalace import cli as commands
 from datasette_mempalace.cli import showing
 from datasette_mempalace.cli.common import harmless
@@ -731,3 +732,22 @@ def _has_vectors(path):
             return connection.execute("select count(*) from drawer_vectors").fetchone()[0] > 0
     except MempalaceError:
         return False
+
+
+def test_a_link_to_a_palace_has_the_mirror_of_the_palace(tmp_path):
+    palace, link = tmp_path / "palace.db", tmp_path / "elsewhere" / "link.db"
+    with make_palace(palace, [("the red fox",)], mirror=True):
+        pass
+    link.parent.mkdir()
+    link.symlink_to(palace)
+    result = run("status", link, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["mirror"]["path"] == f"{palace}.chroma"
+    assert json.loads(result.stdout)["mirror"]["state"] == "in step"
+    for command in (("sync", link), ("doctor", link), ("search", link, "fox")):
+        result = run(*command)
+        assert result.exit_code == 0, result.output
+    assert [file.name for file in link.parent.iterdir()] == ["link.db"]
+    result = run("export", link, f"{palace}.chroma", "--format", "markdown", "--force")
+    assert result.exit_code == 2
+    assert "belongs to the palace itself" in result.output

@@ -70,7 +70,11 @@ def export(
     """
     chosen = _form(output, form)
     common.require(
-        not any(_is_same(output, f"{palace}{ending}") for ending in ("", "-wal", "-shm", "-journal", ".chroma")),
+        not any(
+            _is_same(output, f"{file}{ending}")
+            for file in (palace, palace.resolve())
+            for ending in ("", "-wal", "-shm", "-journal", ".chroma")
+        ),
         "output", str(output), "it belongs to the palace itself",
     )  # fmt: skip
     common.require(not vectors or chosen == "ndjson", "vectors", True, "only NDJSON has room for vectors")

@@ -131,9 +131,10 @@ def readable_folder(folder: str | os.PathLike[str]) -> str:
 
 def _look_through(root: str, palace: Palace, max_bytes: int, done: Mined) -> tuple[list[Found], set[str]]:
     """The files to read, and what keeps its drawers although it is not read."""
-    database = os.path.abspath(palace.path)
+    database = os.path.abspath(palace.file)
     own = {database + ending for ending in ("", "-wal", "-shm", "-journal")} | {
-        os.path.abspath(palace.mirror_path)
+        os.path.abspath(palace.path),
+        os.path.abspath(palace.mirror_path),
     }
     found: list[Found] = []
     kept: set[str] = set()

@@ -47,7 +47,7 @@ class MirrorFolder:
         self.path = palace.mirror_path
         self.place = f"in {self.path}"
         self.max_batch = 1000
-        self._name = collection_name(palace.path)
+        self._name = collection_name(palace.file)
         self._read_only = palace.read_only
         self._owner = FolderLock(self.path, "palace.lock")
         self._deadlines = Deadlines()

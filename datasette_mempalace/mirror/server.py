@@ -229,7 +229,7 @@ class MirrorServer:
         if name is None and not make:
             raise MirrorUnavailable(f"The mirror {self.place} has not been filled yet.")
         if name is None:
-            name = f"{collection_name(self.palace.path)}-{uuid.uuid4().hex[:12]}"
+            name = f"{collection_name(self.palace.file)}-{uuid.uuid4().hex[:12]}"
             with self.palace.writer() as connection:
                 set_setting(connection, "mirror_collections", name)
         return name

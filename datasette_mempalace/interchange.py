@@ -74,7 +74,7 @@ class Header:
             return None
         if value[MARK] != VERSION:
             raise BadInput(
-                f"The export's format is {value[MARK]!r}, and this version reads {VERSION}; upgrade with: "
+                f"The export's format is {repr(value[MARK])[:40]}, and this version reads {VERSION}; upgrade with: "
                 "pip install --upgrade datasette-mempalace"
             )
         kinds: dict[str, Any] = {
@@ -84,8 +84,17 @@ class Header:
         value = {"related": 0, **value}
         for name, kind in kinds.items():
             if not isinstance(value.get(name), kind):
-                raise BadInput(f"The export's first line cannot be read: {name} is {value.get(name)!r}.")
+                raise BadInput(
+                    f"The export's first line cannot be read: {name} is {repr(value.get(name))[:40]}."
+                )
         return cls(**{field.name: value[field.name] for field in fields(cls)})
+
+
+def is_line_of_export(value: Any) -> bool:
+    """Whether a line's JSON value is an export's header, or a drawer or closet as it stands behind one."""
+    return isinstance(value, dict) and (
+        MARK in value or any(value.get("kind") == kind and f"{kind}_id" in value for kind in ORIGIN_IDS)
+    )
 
 
 def is_end_of_hits(value: Any) -> bool:

@@ -303,12 +303,43 @@ def test_vectors_of_a_length_that_the_model_has_not_are_made_anew(tmp_path, pala
         assert find(palace, "login token")["results"][0]["found_by"] == ["vector", "lexical"]
 
 
-@pytest.mark.parametrize("change", [{"mempalace_export": 2}, {"drawers": "many"}])
+@pytest.mark.parametrize(
+    "change", [{"mempalace_export": 2}, {"mempalace_export": "x" * 500}, {"drawers": "many" * 500}]
+)
 def test_an_export_that_is_not_understood_is_refused(tmp_path, change):
     header = {"mempalace_export": 1, "drawers": 0, "closets": 0, "vectors": False}
     header |= {"embedding_model": None, "embedding_dimension": None, **change}
-    with pytest.raises(BadInput):
+    with pytest.raises(BadInput, match=r"^.{20,200}$"):
         find_header(Peekable(io.BytesIO(json.dumps(header).encode())))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda header, lines: "\n".join([*lines, header]),
+        lambda header, lines: "\n".join(sorted([header, *lines])),
+        lambda header, lines: "\n".join(lines),
+        lambda header, lines: f"[{','.join([header, *lines])}]",
+        lambda header, lines: json.dumps([json.loads(line) for line in lines], indent=1),
+    ],
+    ids=["header last", "sorted", "no header", "as an array", "pretty, without header"],
+)
+def test_an_export_that_lost_its_first_line_does_not_come_in_as_records(tmp_path, palace_path, edit):
+    """Its closets would become drawers, and its vectors metadata."""
+    header, *lines = run("export", palace_path, "--vectors").stdout.splitlines()
+    (tmp_path / "edited").write_text(edit(header, lines) + "\n")
+    done = run("import", tmp_path / "b.db", tmp_path / "edited")
+    assert (done.exit_code, 'put the line with "mempalace_export" first' in done.stderr) == (2, True), (
+        done.output
+    )
+    assert not (tmp_path / "b.db").exists()
+
+
+def test_blank_lines_cost_an_export_nothing(tmp_path, palace_path):
+    lines = run("export", palace_path, "--vectors").stdout.splitlines()
+    (tmp_path / "a.ndjson").write_text("\n \n" + "\n\n  ".join(lines))
+    assert run("import", tmp_path / "b.db", tmp_path / "a.ndjson").exit_code == 0
+    assert contents(tmp_path / "b.db") == contents(palace_path)
 
 
 def test_options_that_would_change_an_export_are_refused(tmp_path, palace_path):

@@ -13,7 +13,8 @@ from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any
 
 from ..drawers import Drawer, Report, put_drawers
-from ..interchange import is_end_of_hits
+from ..errors import BadInput
+from ..interchange import MARK, is_end_of_hits, is_line_of_export
 from ..text import make_id, text_hash
 from .columns import NAMES, Columns
 from .formats import BadRow, Row, read_rows, told_format
@@ -101,7 +102,13 @@ class Records:
     def _read(
         self, rows: Iterator[Row | BadRow], on_bad: Callable[[BadRow], None] | None
     ) -> Iterator[Drawer]:
-        for row in rows:
+        for number, row in enumerate(rows):
+            if number == 0 and isinstance(row, Row) and is_line_of_export(row.value):
+                raise BadInput(
+                    "These are the lines of an export, and they are not led by its first line, which tells how to read the "
+                    f'others (closets and vectors, too): put the line with "{MARK}" first again, one object a line as '
+                    "NDJSON, or export anew."
+                )
             bad = row if isinstance(row, BadRow) else None
             if isinstance(row, Row):
                 if is_end_of_hits(row.value):

@@ -66,7 +66,7 @@ def find_header(stream: Peekable) -> Header | None:
     Raises:
         BadInput: when a newer version wrote it.
     """
-    first = stream.peek(LONGEST_HEADER).partition(b"\n")[0]
+    first = stream.peek(LONGEST_HEADER).lstrip().partition(b"\n")[0]
     try:
         return Header.of(json.loads(first.decode()))
     except (ValueError, RecursionError):
@@ -168,7 +168,7 @@ def _record(value: Any) -> _Record:
     columns, key = _COLUMNS[kind], f"{kind}_id"
     unknown = sorted(value.keys() - {*columns, "kind", "id", "vector", "text_hash"})
     if unknown:
-        raise BadValue(f"no column of a {kind} is called {unknown[0]!r}")
+        raise BadValue(f"no column of a {kind} is called {unknown[0][:40]!r}")
     values = read_columns(value, columns)
     for name in (key, "text"):
         if values[name] is None:

@@ -21,6 +21,13 @@ def test_nothing_lies_beside_the_screen(request, wide, pictures):
 
 
 @every_page
+def test_a_word_that_is_wider_than_the_screen_is_broken(phone):
+    before = phone.evaluate("document.documentElement.scrollWidth")
+    phone.evaluate("document.querySelectorAll('.mp p:not(.mp-seam)').forEach(p => p.append('x'.repeat(90)))")
+    assert phone.evaluate("document.documentElement.scrollWidth") == before
+
+
+@every_page
 def test_what_is_tapped_is_large_enough(phone):
     phone.evaluate("document.querySelectorAll('.mp details').forEach(details => details.open = true)")
     assert phone.evaluate(TOO_SMALL, LEAST_TARGET) == []

@@ -13,9 +13,10 @@ __all__ = ["__version__"]
 
 @hookimpl
 def startup(datasette: Any) -> Any:
-    from . import error_log, registry
+    from . import error_log, registry, replaced
 
     registry.check_settings(datasette)
+    replaced.check_names(datasette)
     error_log.settle(datasette)
     return lambda: registry.hide_inner_tables(datasette)
 

@@ -7,6 +7,7 @@ write where nobody looks; and a new one beside them would mix both files through
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 import weakref
 from contextlib import closing
@@ -17,7 +18,7 @@ from urllib.parse import quote
 from datasette.utils import tilde_decode
 from datasette.utils.sqlite import sqlite3
 
-from .compat import hide_tables
+from .compat import hide_tables, settings_error
 from .errors import MempalaceError, PalaceMissing, PalaceNotFound, PalaceUnreadable
 from .file_logs import FileLogs, Identity, identity
 from .logs import get_logger
@@ -122,6 +123,29 @@ def refuse_missing(datasette: Any, path: str) -> None:
             raise PalaceMissing(
                 f"The file of {db.name} {_what_happened(db.path)} while it was served; nothing was read or written. Put a"
                 " palace there again; the server then goes on with it."
+            )
+
+
+def check_names(datasette: Any) -> None:
+    """Refuse to start with one palace under two names by hard links, as SQLite would keep a log for each of them.
+
+    Raises:
+        Exception: of the kind that Datasette ends with by printing its sentence.
+    """
+    served: dict[Identity, Any] = {}
+    for db in datasette.databases.values():
+        found = identity(db.path) if db.path else None
+        first = served.setdefault(found, db) if found is not None else db
+        if (
+            first is db
+            or os.path.realpath(first.path) == os.path.realpath(db.path)
+            or not (first.is_mutable or db.is_mutable)
+        ):
+            continue
+        if _looks_like_palace(db.path):
+            raise settings_error(
+                f"{first.path} and {db.path} are one palace under two names, by hard links. SQLite would keep a log for"
+                " each name, which damages the file: serve it under one, or let the other be a symbolic link."
             )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import shutil
 import threading
 import time
@@ -10,8 +11,10 @@ import weakref
 import pytest
 
 from datasette_mempalace import registry
+from datasette_mempalace.compat import settings_error
 from datasette_mempalace.config import Settings
 from datasette_mempalace.errors import MempalaceError
+from datasette_mempalace.palace import Palace
 from datasette_mempalace.schema import INNER_TABLES
 
 PALACE = "/palace/-/mempalace"
@@ -152,3 +155,16 @@ def test_collecting_a_datasette_waits_for_nothing(palace_path):
     finally:
         leave.set()
         thread.join()
+
+
+async def test_one_palace_under_two_names_is_refused_by_hard_links_alone(make_datasette, tmp_path):
+    palace, hard, soft = (tmp_path / name for name in ("palace.db", "hard.db", "soft.db"))
+    Palace.create(palace).close()
+    os.link(palace, hard)
+    soft.symlink_to(palace)
+    with pytest.raises(
+        type(settings_error("")), match=r"palace\.db and .*hard\.db are one palace under two names"
+    ):
+        await make_datasette(palace, hard).invoke_startup()
+    await make_datasette(palace, soft).invoke_startup()
+    await make_datasette(immutables=[str(palace), str(hard)]).invoke_startup()

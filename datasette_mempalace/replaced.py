@@ -40,6 +40,7 @@ class Files:
             str, Any
         ] = {}  # databases that Datasette does not have while no palace is at their path
         self.logs: dict[str, FileLogs] = {}
+        self.changes = 0  # how often another file, or none, was found at a path
         self.lock = asyncio.Lock()
         self._places: dict[str, int] = {}
         self._looked = 0.0
@@ -88,6 +89,7 @@ async def follow(datasette: Any) -> None:
     async with files.lock:
         for db in files.replaced(datasette):
             now, registry = identity(db.path), registry_of(datasette)
+            was = files.opened[db.name], db.name in files.missing
             if registry.has_opened(db.path):
                 # First what is written by us, and the old log: nobody may open the new file beside it.
                 await asyncio.to_thread(registry.let_go_if_replaced, db.path)
@@ -101,6 +103,12 @@ async def follow(datasette: Any) -> None:
                     files.logs[db.name].take_away(is_whole=False)
                 await _open_anew(datasette, files, db)
             files.opened[db.name] = now
+            files.changes += was != (now, db.name in files.missing)
+
+
+def changes(datasette: Any) -> int:
+    """How often `follow` has found another file, or none, at the path of a database; the same where nothing was replaced."""
+    return _files[datasette].changes
 
 
 def refuse_missing(datasette: Any, path: str) -> None:

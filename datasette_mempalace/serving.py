@@ -30,10 +30,7 @@ def wrap(datasette: Any) -> Callable[[App], App]:
                 registry_of(datasette).keeper.start()
                 await replaced.follow(datasette)
             if scope["type"] == "http":
-                try:
-                    replaced.refuse_missing(datasette, scope["path"])
-                except PalaceReplaced as error:
-                    return await _tell(error, scope, send)
+                return await _answer(datasette, app, scope, receive, send)
             if scope["type"] == "lifespan":
                 receive = _overhear(receive, datasette)
             await app(scope, receive, send)
@@ -41,6 +38,49 @@ def wrap(datasette: Any) -> Callable[[App], App]:
         return served
 
     return wrapped
+
+
+async def _answer(datasette: Any, app: App, scope: Any, receive: Any, send: Any) -> None:
+    """Answer a request; one that reads and fails because a palace was replaced meanwhile begins again, with what is there now."""
+    try:
+        replaced.refuse_missing(datasette, scope["path"])
+        before, failure = replaced.changes(datasette), _Failure(send)
+        await app(scope, receive, failure.send)
+        if not failure.held:
+            return
+        await replaced.follow(datasette)
+        if replaced.changes(datasette) == before:
+            return await failure.tell()
+        replaced.refuse_missing(datasette, scope["path"])
+    except PalaceReplaced as error:
+        return await _tell(error, scope, send)
+    if scope["method"] not in ("GET", "HEAD"):  # it may have been done in part
+        return await failure.tell()
+    await app(scope, receive, send)
+
+
+class _Failure:
+    """Holds an answer back that says that Datasette has failed; any other goes on its way.
+
+    Args:
+        send: what the server takes messages with.
+    """
+
+    def __init__(self, send: Any):
+        self._send = send
+        self.held: list[Any] = []
+
+    async def send(self, message: Any) -> None:
+        """Take one message of the answer."""
+        if self.held or (message["type"] == "http.response.start" and message["status"] == 500):
+            self.held.append(message)
+        else:
+            await self._send(message)
+
+    async def tell(self) -> None:
+        """Send what was held back after all."""
+        for message in self.held:
+            await self._send(message)
 
 
 async def close(datasette: Any) -> None:

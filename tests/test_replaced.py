@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
+from datasette import hookimpl
+from datasette.plugins import pm
 from datasette.utils.sqlite import sqlite3
 
 from building import add, make_palace
@@ -164,6 +166,42 @@ async def test_what_is_under_way_goes_on_with_the_new_file(files, serve):
     assert (await held.execute("select count(*) from drawers")).first()[0] == 61
     read = "select count(*) from drawers"
     assert await held.execute_write_fn(lambda connection: connection.execute(read).fetchone()[0]) == 61
+
+
+@pytest.mark.parametrize(("address", "status"), [("/", 200), ("/palace", 503), ("/palace/drawers", 503)])
+async def test_what_is_under_way_when_its_file_goes_is_no_fault(files, serve, address, status):
+    old, new = files
+    datasette = serve(old, new)
+    assert await count(datasette) == 2
+    begun, gone = asyncio.Event(), asyncio.Event()
+
+    class Waits:
+        __name__ = "waits"  # Datasette 0.65 asks for it
+
+        @hookimpl
+        def extra_template_vars(self):
+            async def wait():
+                begun.set()
+                await gone.wait()
+                return {}
+
+            return wait
+
+    plugin = Waits()
+    pm.register(plugin)
+    try:
+        asked = asyncio.create_task(datasette.client.get(address))
+        await asyncio.wait_for(begun.wait(), 30)
+        os.replace(old, old.with_name("away.db"))
+        assert (await datasette.client.get("/palace/drawers.json")).status_code == 503
+        gone.set()
+        answer = await asked
+    finally:
+        pm.unregister(plugin)
+    assert answer.status_code == status, answer.text
+    assert ("The file of palace was deleted or moved away" in answer.text) == (status == 503)
+    os.replace(old.with_name("away.db"), old)
+    assert await found(datasette, "fox") == ["the red fox"]
 
 
 def lead(link, file):

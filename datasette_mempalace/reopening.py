@@ -22,7 +22,17 @@ from .compat import IS_ONE
 GATHER = 0.1  # seconds that idle threads wait for each other, so that each of them closes what it has open
 WRITER = 5.0  # seconds that a write which is under way is waited for
 
-_stale: weakref.WeakKeyDictionary[ThreadPoolExecutor, set[Any]] = weakref.WeakKeyDictionary()
+
+class _Stale:
+    """What the threads of an executor have to close."""
+
+    def __init__(self) -> None:
+        self.connections: set[Any] = set()
+        self.changes = 0  # how often attached files were replaced
+        self.attaching = ""  # where a thread keeps the connection that they are attached to
+
+
+_stale: weakref.WeakKeyDictionary[ThreadPoolExecutor, _Stale] = weakref.WeakKeyDictionary()
 _ending: set[asyncio.Task[None]] = set()
 
 
@@ -43,12 +53,29 @@ async def reopen(datasette: Any, db: Any) -> None:
             connection.close()
         db._read_connection = db._write_connection = None
         return
-    _close_in_threads(datasette.executor, old)
+    _in_threads(datasette.executor).connections |= old
+    _gather(datasette.executor)
     if db._write_thread is not None:
         task = asyncio.create_task(_end_writer(db))
         _ending.add(task)
         task.add_done_callback(_ending.discard)
         await asyncio.wait({task}, timeout=WRITER)
+
+
+def attach_anew(datasette: Any) -> None:
+    """Let `--crossdb` attach the files that are at the databases' paths now, and none that is gone."""
+    if not datasette.crossdb:
+        return
+    db = datasette.databases["_memory"]
+    if datasette.executor is None:
+        if db._read_connection is not None:
+            db._read_connection.close()
+            db._read_connection = None
+        return
+    stale = _in_threads(datasette.executor)
+    stale.attaching = db._thread_local_id if IS_ONE else db.name
+    stale.changes += 1
+    _gather(datasette.executor)
 
 
 async def look_at_schemas(datasette: Any) -> None:
@@ -59,31 +86,38 @@ async def look_at_schemas(datasette: Any) -> None:
         await datasette.refresh_schemas(**({"force": True} if IS_ONE else {}))
 
 
-def _close_in_threads(executor: ThreadPoolExecutor, old: set[Any]) -> None:
-    """Have each thread close those connections that are its own, before it does anything else."""
+def _in_threads(executor: ThreadPoolExecutor) -> _Stale:
+    """What each thread is to close, as far as it is its own, before it does anything else."""
     stale = _stale.get(executor)
     if stale is None:
-        stale = _stale[executor] = set()
+        stale = _stale[executor] = _Stale()
         _before_each(executor, stale)
-    stale |= old
-    # What a busy thread has open it closes before its next task; those that are idle get one here.
+    return stale
+
+
+def _gather(executor: ThreadPoolExecutor) -> None:
+    """Give every idle thread something to do; what a busy one has open it closes before its next task."""
     number = executor._max_workers
     gathered = threading.Barrier(number)
     for _ in range(number):
         executor.submit(gathered.wait, GATHER)
 
 
-def _before_each(executor: ThreadPoolExecutor, stale: set[Any]) -> None:
+def _before_each(executor: ThreadPoolExecutor, stale: _Stale) -> None:
     """Let an executor's threads close their stale connections before each task."""
-    submit = executor.submit
+    submit, seen = executor.submit, threading.local()
 
     def submitted(function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         def run() -> Any:
             mine = vars(core.connections)
-            for key in [key for key, connection in mine.items() if connection in stale]:
+            for key in [key for key, connection in mine.items() if connection in stale.connections]:
                 connection = mine.pop(key)
-                stale.discard(connection)
+                stale.connections.discard(connection)
                 connection.close()
+            if getattr(seen, "changes", 0) != stale.changes:
+                seen.changes = stale.changes
+                if stale.attaching in mine:
+                    mine.pop(stale.attaching).close()
             return function(*args, **kwargs)
 
         return submit(run)

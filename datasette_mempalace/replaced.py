@@ -23,7 +23,7 @@ from .errors import MempalaceError, PalaceMissing, PalaceNotFound, PalaceUnreada
 from .file_logs import FileLogs, Identity, identity
 from .logs import get_logger
 from .registry import open_file, registry_of
-from .reopening import look_at_schemas, reopen
+from .reopening import attach_anew, look_at_schemas, reopen
 from .schema import INNER_TABLES, is_palace
 
 logger = get_logger(__name__)
@@ -97,6 +97,8 @@ async def follow(datasette: Any) -> None:
                     await _open_anew(datasette, files, db)
                 else:
                     files.take_out(datasette, db)
+                    if not was[1]:
+                        attach_anew(datasette)
                     await look_at_schemas(datasette)
             elif now is not None and await asyncio.to_thread(_looks_like_palace, db.path):
                 if db.is_mutable:
@@ -160,6 +162,7 @@ def check_names(datasette: Any) -> None:
 async def _open_anew(datasette: Any, files: Files, db: Any) -> None:
     await reopen(datasette, db)
     files.put_back(datasette, db)
+    attach_anew(datasette)
     registry_of(datasette).note(db.path, True)
     hide_tables(datasette, db.name, INNER_TABLES)
     await look_at_schemas(datasette)

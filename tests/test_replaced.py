@@ -211,6 +211,33 @@ def lead(link, file):
     os.replace(made, link)
 
 
+@pytest.mark.parametrize("threads", [0, 1, 3])
+async def test_crossdb_attaches_what_is_there_now(files, make_datasette, threads):
+    old, new = files
+    datasette = make_datasette(old, config=SETTINGS, crossdb=True, settings={"num_sql_threads": threads})
+    await datasette.invoke_startup()
+    asked = (
+        f"/_memory{'/-/query' if IS_ONE else ''}.json?_shape=arrays&sql=select+count(*)+from+palace.drawers"
+    )
+
+    async def crossed():
+        answers = await asyncio.gather(*(datasette.client.get(asked) for _ in range(6)))
+        return {(answer.status_code, str(answer.json().get("rows"))) for answer in answers}
+
+    try:
+        assert await crossed() == {(200, "[[2]]")}
+        away = old.with_name("away.db")
+        os.replace(old, away)
+        assert await crossed() == {(400, "[]")}
+        assert (await datasette.client.get("/_memory")).status_code == 200
+        os.replace(new, old)
+        assert await crossed() == {(200, "[[61]]")}
+        os.replace(away, old)
+        assert await crossed() == {(200, "[[2]]")}
+    finally:
+        registry.registry_of(datasette).close()
+
+
 async def test_a_link_that_leads_elsewhere_is_followed_by_every_page(files, serve):
     link, (old, new) = files[0].with_name("served") / "palace.db", files
     link.parent.mkdir()

@@ -115,3 +115,28 @@ def test_an_empty_file_is_told_and_makes_no_palace(tmp_path, data):
             done.output
         )
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_what_is_packed_over_and_over_is_refused(tmp_path):
+    data = b'{"text": "one"}\n'
+    for _ in range(3):
+        data = gzip.compress(data, mtime=0)
+    done = run("import", tmp_path / "three.db", "-", input=data)
+    assert done.exit_code == 0, done.output
+    for _ in range(2_000):
+        data = gzip.compress(data, 1, mtime=0)
+    done = run("import", tmp_path / "many.db", "-", input=data)
+    assert (done.exit_code, "more than 3 times over; unpack it first" in done.stderr) == (2, True), (
+        done.output
+    )
+    assert not (tmp_path / "many.db").exists()
+
+
+def test_a_small_file_that_unpacks_to_hundreds_of_megabytes_is_refused(tmp_path):
+    with gzip.open(tmp_path / "a.gz", "wb", 1) as file:
+        file.write(b'{"text": "')
+        for _ in range(260):
+            file.write(b" abc" * 2**18)
+    done = run("import", tmp_path / "p.db", tmp_path / "a.gz")
+    assert (done.exit_code, "unpack it yourself" in done.stderr) == (2, True), done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["a.gz"]

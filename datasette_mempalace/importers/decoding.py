@@ -26,13 +26,16 @@ _MARKS = {
 }
 _BLOCK = 2**16
 _IN_MEMORY = 2**24
+_LAYERS = 4  # of gzip and encodings, one within another; a file may even unpack to itself
+# What becomes longer than this, and so many times as long as it was, is no text that somebody wrote.
+_LONG, _TIMES = 2**28, 100
 
 
 class Peekable(io.RawIOBase):
     """A binary stream, pipes too, whose beginning can be looked at."""
 
     def __init__(self, stream: IO[bytes]):
-        self._stream, self._held = stream, b""
+        self._stream, self._held, self._taken = stream, b"", 0
 
     def readable(self) -> bool:
         return True
@@ -43,35 +46,47 @@ class Peekable(io.RawIOBase):
             if not more:
                 break
             self._held += more
+            self._taken += len(more)
         return self._held
+
+    @property
+    def taken(self) -> int:
+        """How many bytes were taken from the stream so far."""
+        return self._taken
 
     def readinto(self, buffer: Any) -> int:
         if self._held:
             data, self._held = self._held[: len(buffer)], self._held[len(buffer) :]
         else:
             data = getattr(self._stream, "read1", self._stream.read)(len(buffer)) or b""
+            self._taken += len(data)
         buffer[: len(data)] = data
         return len(data)
 
 
-def as_utf8(stream: IO[bytes]) -> Peekable:
+def as_utf8(stream: IO[bytes], layers: int = _LAYERS) -> Peekable:
     """A stream as UTF-8 without a mark; plain UTF-8 is handed on as it is, good or bad.
 
+    Args:
+        stream: the file, binary.
+        layers: how many encodings may lie within each other.
     Raises:
         BadInput: when it is not what it begins as.
     """
     found = Peekable(stream)
     start = found.peek(4)
+    if not layers:
+        raise BadInput(f"The file is packed or encoded more than {_LAYERS - 1} times over; unpack it first.")
     if start.startswith(_GZIP):
-        return as_utf8(_stored(_unpacked(found)))
+        return as_utf8(_stored(_unpacked(found)), layers - 1)
     for mark, encoding in _MARKS.items():
         if start.startswith(mark):
-            return as_utf8(_stored(_translated(found, encoding)))
+            return as_utf8(_stored(_translated(found, encoding)), layers - 1)
     if b"\0" in start[:2]:
         raise BadInput(f"This is no text, or UTF-16 without its mark: a zero byte begins it; {READ}.")
     if start.startswith(codecs.BOM_UTF8):
         found.read(len(codecs.BOM_UTF8))
-        return as_utf8(io.BufferedReader(found))
+        return as_utf8(io.BufferedReader(found), layers - 1)
     return found
 
 
@@ -84,9 +99,16 @@ def _stored(blocks: Iterable[bytes]) -> IO[bytes]:
 
 
 def _unpacked(packed: Peekable) -> Iterable[bytes]:
+    size = 0
     try:
         with gzip.GzipFile(fileobj=io.BufferedReader(packed)) as unpacked:
             while block := unpacked.read(_BLOCK):
+                size += len(block)
+                if size > max(_LONG, _TIMES * packed.taken):
+                    raise BadInput(
+                        f"The file unpacks to more than {_TIMES} times its size, which no text does: {size:,} bytes so far."
+                        " If you trust it, unpack it yourself and import what comes of it."
+                    )
                 yield block
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise BadInput(f"The file begins as gzip and cannot be unpacked: {error}.") from None

@@ -5,7 +5,7 @@ What should be there is what the migrations make in an empty database, so that n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
@@ -74,8 +74,8 @@ def missing_tables(connection: Any) -> dict[str, list[str]]:
     tables = [part for part in wanted.values() if part.type == "table"]
     gone: dict[str, list[str]] = {part.of: [] for part in tables if part.name not in found}
     for part in tables:
-        if part.name in found and part.columns and (lost := _lost(connection, part.name, part.columns)):
-            gone[part.name] = lost
+        if part.name in found and (lost := _lost(connection, part.name, part.columns)):
+            gone[part.of] = lost if part.of == part.name else []
     if RECORD not in gone and _has_lost_record(connection):
         gone[RECORD] = []
     return {name: gone[name] for name in SAID if name in gone}
@@ -102,7 +102,9 @@ def lost_columns(connection: Any) -> str | None:
     return None
 
 
-def _lost(connection: Any, table: str, columns: Iterable[str]) -> list[str]:
+def _lost(connection: Any, table: str, columns: Collection[str]) -> list[str]:
+    if not columns:
+        return []
     there = {row[1] for row in connection.execute(f"pragma table_info({table})")}
     return [column for column in columns if column not in there]
 
@@ -180,7 +182,11 @@ def _make(connection: Any, parts: Iterable[Part]) -> None:
 
 def _make_full_text(connection: Any, name: str, parts: Iterable[Part]) -> None:
     """Make a full-text index again and fill it, though some of its tables may be left."""
-    if name in _found(connection):
+    found = _found(connection)
+    for part in parts:
+        if part.name in found and _lost(connection, part.name, part.columns):
+            connection.execute(f"drop table {part.name}")
+    if name in found:
         # SQLite drops only what it can open, and for that FTS5 needs what an empty index has.
         _make(connection, parts)
         connection.execute(f"insert or ignore into {name}_config(k, v) values ('version', 4)")
@@ -217,7 +223,7 @@ def _steps() -> dict[str, dict[str, Part]]:
 def _needed(db: Any, name: str) -> tuple[str, ...]:
     if name == RECORD:  # sqlite-utils' own, which may have more in another version
         return ("migration_set", "name", "applied_at")
-    inner = name in schema.INNER_TABLES
+    inner = name in schema.INNER_TABLES or _of(name) != name
     return tuple(row[1] for row in db.execute(f"pragma table_info({name})")) if inner else ()
 
 

@@ -106,6 +106,22 @@ def test_a_part_of_a_full_text_index_that_is_gone(path, part):
     assert rows(path, WHOLE) == before
 
 
+@pytest.mark.parametrize("column", ["data.block", "idx.segid", "docsize.sz", "config.k"])
+def test_a_part_of_a_full_text_index_that_has_lost_a_column(path, column):
+    before, (part, _, name) = rows(path, WHOLE), column.partition(".")
+    connection = sqlite3.connect(path)
+    connection.execute(
+        "pragma legacy_alter_table = on"
+    )  # else SQLite asks the index, which it can no longer open
+    connection.execute(f"alter table drawers_fts_{part} rename column {name} to other")
+    connection.close()
+    assert "the full-text index of drawers (drawers_fts)" in run("doctor", path).output
+    fixed = run("doctor", path, "--fix")
+    assert fixed.exit_code == 0, fixed.output
+    assert rows(path, WHOLE) == before
+    assert "the red fox" in run("search", path, "fox").output
+
+
 def test_an_empty_record_of_migrations(path):
     before = rows(path, WHOLE)
     damage(path, "delete from _sqlite_migrations")

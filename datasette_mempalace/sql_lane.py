@@ -24,6 +24,8 @@ App = Callable[..., Awaitable[None]]
 
 SEARCHES = re.compile(r"(?<!\w)mempalace_(search|similar|similarity)\b", re.IGNORECASE)
 OUR_PAGES = "-/mempalace"
+# In a quoted name such a mark stands twice, so that names are compared without them.
+QUOTES = str.maketrans("", "", "\"'`")
 LOOK_SECONDS = 0.001  # for what a client has already said
 
 _lanes: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
@@ -122,7 +124,7 @@ async def _searches(datasette: Any, scope: Any) -> bool:
     if statements and name and name not in statements:
         query += " " + (await named_query(datasette, db.name, name) or "")
     address = f"{urllib.parse.unquote(tilde_decode(rest))} {query}"
-    return bool(SEARCHES.search(address) or _searching(statements).search(address))
+    return bool(SEARCHES.search(address) or _searching(statements).search(address.translate(QUOTES)))
 
 
 async def _statements(db: Any) -> dict[str, str]:
@@ -146,6 +148,8 @@ async def _statements(db: Any) -> dict[str, str]:
 def _searching(statements: dict[str, str]) -> re.Pattern[str]:
     """What finds the views that search, by themselves or through other views, in a text."""
     found: set[str] = set()
+    statements = {name.translate(QUOTES): sql.translate(QUOTES) for name, sql in statements.items()}
+    statements.pop("", None)
     names = SEARCHES
     while more := {name for name, sql in statements.items() if name not in found and names.search(sql)}:
         found |= more

@@ -50,6 +50,8 @@ def datasette(make_datasette, palace_named):
     connection = sqlite3.connect(path)
     connection.execute(f"create view found as {SEARCH} as hits")
     connection.execute("create view [found again] as select * from Found")
+    connection.execute("""create view "it's ""odd" as select * from Found""")
+    connection.execute("""create view last as select * from "it's ""odd" """)
     connection.close()
     # The first search loads the model, which on a busy machine takes longer than a search may.
     patience = {"plugins": {"datasette-mempalace": {"warm_up": False, "time_limit_ms": 60_000}}}
@@ -72,6 +74,10 @@ def datasette(make_datasette, palace_named):
         "/palace/found~20again.json",
         query("select * from found"),
         query('select * from "found again"'),
+        query("""select * from "it's ""odd" """),
+        query("""select * from [it's "odd]"""),
+        query("select * from last"),
+        "/palace/it~27s~20~22odd.json",
     ],
 )
 async def test_pages_are_answered_while_searches_wait(datasette, gate, address):

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import string
 import subprocess
 import sys
@@ -635,9 +636,23 @@ def test_a_folder_of_somebody_else_is_not_replaced(tmp_path, palace_path):
     own = tmp_path / "own"
     own.mkdir()
     (own / "index.md").write_text("---\nexported_by: datasette-mempalace\n---\n")
-    done = run("export", palace_path, own, "--force")
-    assert (done.exit_code, "is not a folder that was exported" in done.stderr) == (2, True)
+    for force in ([], ["--force"]):
+        done = run("export", palace_path, own, *force)
+        assert (done.exit_code, "is not a folder that was exported" in done.stderr) == (2, True)
+        assert "--force" not in done.stderr, "what would be refused is not advised"
     assert len(list(own.iterdir())) == 1
+
+
+def test_no_export_takes_the_place_of_a_database(tmp_path, palace_path):
+    other = tmp_path / "other.db"
+    shutil.copy(palace_path, other)
+    before = other.read_bytes()
+    for force in ([], ["--force"]):
+        done = run("export", palace_path, other, "--format", "ndjson", *force)
+        assert (done.exit_code, "other.db is a SQLite database" in done.stderr) == (2, True)
+        assert "--force" not in done.stderr
+    assert other.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["other.db"]
 
 
 def test_an_export_that_fails_leaves_nothing(tmp_path):

@@ -12,6 +12,8 @@ from typing import IO
 
 from ..errors import BadInput
 
+_DATABASE = b"SQLite format 3\0"
+
 
 @contextmanager
 def new_file(target: Path, force: bool) -> Iterator[IO[str]]:
@@ -21,9 +23,9 @@ def new_file(target: Path, force: bool) -> Iterator[IO[str]]:
         target: the file.
         force: whether a file that is there may be replaced.
     Raises:
-        BadInput: when it may not, or the target is no file.
+        BadInput: when it may not, or the target is no file or a database: no export writes one, and it may be another palace.
     """
-    _refuse(target, force, lambda path: None if path.is_file() else "is not a file")
+    _refuse(target, force, _why_not_file)
     real = Path(os.path.realpath(target))
     handle, name = tempfile.mkstemp(prefix=f".{real.name[:80]}.", suffix=".part", dir=real.parent)
     try:
@@ -76,12 +78,19 @@ def _refuse(target: Path, force: bool, why_not: Callable[[Path], str | None]) ->
         raise BadInput(f"The folder {target.parent} does not exist; make it first.")
     if not os.path.lexists(target):
         return
-    if not force:
-        raise BadInput(f"{target} is there already; --force replaces it.")
     if target.exists() and (reason := why_not(target)):
         raise BadInput(
             f"{target} {reason}. So it is not replaced; choose another name, or move away what is yours."
         )
+    if not force:  # last, so that --force is offered only where it does something
+        raise BadInput(f"{target} is there already; --force replaces it.")
+
+
+def _why_not_file(target: Path) -> str | None:
+    if not target.is_file():
+        return "is not a file"
+    with target.open("rb") as there:
+        return "is a SQLite database" if there.read(len(_DATABASE)) == _DATABASE else None
 
 
 def _usual_mode(target: Path) -> int:

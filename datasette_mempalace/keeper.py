@@ -56,11 +56,22 @@ class Keeper:
     def _run(self) -> None:
         while not self._stop.is_set():
             pause = LOOK_SECONDS
-            for palace in list(self._palaces()):
+            for palace in self._open():
                 pause = min(pause, palace.settings.sync_seconds)
                 if not self._stop.is_set() and time.monotonic() >= self._wait_until.get(palace.path, 0.0):
                     self._wait_until[palace.path] = time.monotonic() + self._keep(palace)
             self._stop.wait(pause)
+
+    def _open(self) -> list[Palace]:
+        """The palaces that are open now; none when that cannot be told, as where a folder is out of reach."""
+        try:
+            return list(self._palaces())
+        except Exception:  # the next round may know, and the thread must be there for it
+            if not self._stop.is_set():
+                logger.exception(
+                    "which palaces are open cannot be told; next try in %s seconds", LOOK_SECONDS
+                )
+            return []
 
     def _keep(self, palace: Palace) -> float:
         """Keep one palace in step; returns the seconds until its next turn."""

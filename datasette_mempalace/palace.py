@@ -82,11 +82,12 @@ class Palace:
             damaged: whether to open one whose tables are missing, too, as it is: for whoever mends it.
         Raises:
             PalaceNotFound: when there is no such file, or it is not a palace.
-            PalaceUnreadable: when SQLite cannot open it now.
+            PalaceUnreadable: when it is out of reach, or SQLite cannot open it now.
             PalaceDamaged: when tables of it are missing.
             PalaceTooNew: when a newer version of this package wrote it.
         """
         file = Path(path)
+        _refuse_out_of_reach(file)
         if not file.is_file():
             what = "is a folder, not a palace database" if file.is_dir() else "does not exist"
             raise PalaceNotFound(f"{file} {what}; make a palace with: datasette mempalace init {file}")
@@ -136,11 +137,13 @@ class Palace:
         Raises:
             BadParameter: when the settings name an embedder that is not known here, and the palace is not made yet.
             PalaceNotFound: when the folder does not exist or the file is no SQLite database.
+            PalaceUnreadable: when the folder is out of reach.
             PalaceReadOnly: when the file or folder cannot be written.
             PalaceDamaged: when there is one already, and tables of it are missing.
             EmbedderMismatch: when the palace is already bound to another embedder.
         """
         file = Path(path)
+        _refuse_out_of_reach(file)
         if not file.resolve().parent.is_dir():
             raise PalaceNotFound(f"The folder {file.resolve().parent} does not exist; make it first.")
         palace = cls(str(file), settings or Settings(), read_only=False, may_create=True)
@@ -302,3 +305,14 @@ def _read_embedder(recorded: str | None) -> Any:
     except ValueError:
         return None
     return chosen if isinstance(chosen, dict) else None
+
+
+def _refuse_out_of_reach(file: Path) -> None:
+    try:
+        file.stat()
+    except PermissionError as error:
+        raise PalaceUnreadable(
+            f"{file} cannot be reached: {error.strerror}. Every folder that it lies in must be open to this user."
+        ) from None
+    except OSError:  # there is none; the caller says what that means
+        return

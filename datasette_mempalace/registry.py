@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 from .compat import hide_tables, settings_error
 from .config import Settings, read_settings
 from .errors import MempalaceError, PalaceMissing
+from .file_logs import identity
 from .keeper import Keeper
 from .logs import get_logger
 from .palace import Palace
@@ -115,7 +116,7 @@ class Registry:
             palace.close()
 
     def _open(self, key: str, settings: Settings, immutable: bool) -> Palace:
-        if key in self._replaced and not Path(key).exists():
+        if key in self._replaced and identity(key) is None:
             raise PalaceMissing(
                 f"The file of this palace, {Path(key).name}, was deleted or moved away while it was served. Put a palace"
                 " there again; the server then goes on with it."
@@ -145,7 +146,7 @@ class Registry:
                 palace.set_aside()
             if each != key:
                 logger.warning("%s led to %s, and leads to %s now.", path, each, key)
-            elif not Path(each).exists():
+            elif identity(each) is None:
                 logger.warning(
                     "%s was deleted or moved away; nothing is written until a file is there again.", each
                 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import time
 import weakref
 from contextlib import closing
@@ -195,9 +196,14 @@ def _looks_like_palace(path: str) -> bool:
 
 
 def _what_happened(path: str) -> str:
-    file = Path(path)
-    if not file.exists():
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
         return "was deleted or moved away"
-    if not file.is_file():
-        return "was replaced by a folder"
-    return f"was replaced by {'a file that is no palace' if file.stat().st_size else 'an empty file'}"
+    except OSError as error:
+        return f"came out of reach ({error.strerror})"
+    if not stat.S_ISREG(found.st_mode):
+        return (
+            "was replaced by a folder" if stat.S_ISDIR(found.st_mode) else "was replaced by what is no file"
+        )
+    return f"was replaced by {'a file that is no palace' if found.st_size else 'an empty file'}"

@@ -19,7 +19,7 @@ from datasette_mempalace import cli as commands
 from datasette_mempalace.config import Settings
 from datasette_mempalace.doctor import examine
 from datasette_mempalace.drawers import Drawer, put_drawers
-from datasette_mempalace.errors import MirrorUnavailable
+from datasette_mempalace.errors import MirrorUnavailable, PalaceUnreadable
 from datasette_mempalace.palace import Palace
 from datasette_mempalace.status import palace_status
 
@@ -271,6 +271,24 @@ def test_a_palace_in_a_folder_that_cannot_be_written_is_searched(read_only_folde
         assert answer["engine"] == "exact"
         assert find(palace, "whale", vector_disabled=True)["results"][0]["text"] == "the blue whale"
     assert sorted(file.name for file in read_only_folder.iterdir()) == ["plain.db", "wal.db"]
+
+
+@pytest.fixture
+def closed_folder(palace):
+    """A folder that nobody may enter, with a palace in it."""
+    palace.close()
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        shutil.copy(palace.path, folder / "palace.db")
+        folder.chmod(0)
+        yield folder
+        folder.chmod(0o755)
+
+
+@pytest.mark.parametrize("use", [Palace.open, Palace.create])
+def test_a_palace_in_a_folder_that_cannot_be_entered_is_told(closed_folder, as_nobody, use):
+    with pytest.raises(PalaceUnreadable, match="palace.db cannot be reached: Permission denied"):
+        use(closed_folder / "palace.db")
 
 
 # Writing while others write

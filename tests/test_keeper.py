@@ -123,6 +123,23 @@ def test_one_palace_that_fails_does_not_stop_the_others(palace, tmp_path, monkey
     assert "the model is on holiday" in caplog.text
 
 
+def test_a_round_that_cannot_tell_which_palaces_are_open_is_not_the_last(palace, caplog):
+    rounds = iter([PermissionError(13, "Permission denied")])
+
+    def palaces():
+        for error in rounds:
+            raise error
+        return [palace]
+
+    keeper = Keeper(palaces)
+    keeper.start()
+    try:
+        wait_for(lambda: palace_status(palace)["mirror"]["state"] == "in step")
+    finally:
+        keeper.stop()
+    assert "which palaces are open cannot be told" in caplog.text
+
+
 def test_a_missing_model_is_not_downloaded_by_a_server(palace, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "datasette_mempalace.embedding.download_minilm", lambda: pytest.fail("a download was begun")

@@ -12,6 +12,7 @@ import io
 import tempfile
 import zlib
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import IO, Any
 
 from ..errors import BadInput
@@ -32,10 +33,20 @@ _LONG, _TIMES = 2**28, 100
 
 
 class Peekable(io.RawIOBase):
-    """A binary stream, pipes too, whose beginning can be looked at."""
+    """A binary stream, pipes too, whose beginning can be looked at.
 
-    def __init__(self, stream: IO[bytes]):
-        self._stream, self._held, self._taken = stream, b"", 0
+    Args:
+        stream: what to read.
+        is_own: whether to close that in the end.
+    """
+
+    def __init__(self, stream: IO[bytes], is_own: bool = False):
+        self._stream, self._held, self._taken, self._is_own = stream, b"", 0, is_own
+
+    def close(self) -> None:
+        if self._is_own:
+            self._stream.close()
+        super().close()
 
     def readable(self) -> bool:
         return True
@@ -64,38 +75,42 @@ class Peekable(io.RawIOBase):
         return len(data)
 
 
-def as_utf8(stream: IO[bytes], layers: int = _LAYERS) -> Peekable:
+def as_utf8(stream: IO[bytes]) -> Peekable:
     """A stream as UTF-8 without a mark; plain UTF-8 is handed on as it is, good or bad.
 
     Args:
-        stream: the file, binary.
-        layers: how many encodings may lie within each other.
+        stream: the file, binary; it is left open.
     Raises:
         BadInput: when it is not what it begins as.
     """
-    found = Peekable(stream)
+    return _decoded(Peekable(stream), _LAYERS)
+
+
+def _decoded(found: Peekable, layers: int) -> Peekable:
     start = found.peek(4)
     if not layers:
         raise BadInput(f"The file is packed or encoded more than {_LAYERS - 1} times over; unpack it first.")
     if start.startswith(_GZIP):
-        return as_utf8(_stored(_unpacked(found)), layers - 1)
+        return _decoded(_stored(_unpacked(found)), layers - 1)
     for mark, encoding in _MARKS.items():
         if start.startswith(mark):
-            return as_utf8(_stored(_translated(found, encoding)), layers - 1)
+            return _decoded(_stored(_translated(found, encoding)), layers - 1)
     if b"\0" in start[:2]:
         raise BadInput(f"This is no text, or UTF-16 without its mark: a zero byte begins it; {READ}.")
     if start.startswith(codecs.BOM_UTF8):
         found.read(len(codecs.BOM_UTF8))
-        return as_utf8(io.BufferedReader(found), layers - 1)
+        return _decoded(Peekable(io.BufferedReader(found), is_own=True), layers - 1)
     return found
 
 
-def _stored(blocks: Iterable[bytes]) -> IO[bytes]:
-    store = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115, whoever reads it lets it go
-    for block in blocks:
-        store.write(block)
+def _stored(blocks: Iterable[bytes]) -> Peekable:
+    with ExitStack() as on_failure:
+        store = on_failure.enter_context(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY))
+        for block in blocks:
+            store.write(block)
+        on_failure.pop_all()
     store.seek(0)
-    return store  # type: ignore[return-value]
+    return Peekable(store, is_own=True)  # type: ignore[arg-type]
 
 
 def _unpacked(packed: Peekable) -> Iterable[bytes]:

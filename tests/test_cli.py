@@ -411,6 +411,17 @@ def test_search_names_what_may_have_been_meant(palace_path):
     assert "There is no wing 'acme-ap'; did you mean 'acme-app'" in result.stderr
 
 
+@pytest.mark.parametrize(
+    "command", [("delete", "--yes"), ("similar", 1), ("duplicates",)], ids=lambda command: command[0]
+)
+def test_commands_that_find_nothing_in_a_wing_name_what_may_have_been_meant(palace, command):
+    name, *options = command
+    told = "There is no wing 'nots'; did you mean 'notes'?"
+    done = run(name, palace, *options, "--wing", "nots")
+    assert (done.exit_code, told in done.stderr) == (0, True)
+    assert "There is no" not in run(name, palace, *options, "--wing", "notes").stderr
+
+
 @pytest.mark.parametrize("name", ["café-notes", "日本語", "O'Brien", "a/b", '"; drop'])
 def test_search_in_wings_of_any_name(palace_path, name):
     answer = json.loads(run("search", palace_path, "token", "--wing", name, "--json").stdout)

@@ -10,7 +10,7 @@ import click
 from ..text import counted
 from . import common, showing
 from .common import PalaceCommand, config_option, palace_argument
-from .scope import parameters_of, scope_options
+from .scope import note_near_names, parameters_of, scope_options
 from .working import steps
 
 
@@ -48,7 +48,9 @@ def similar(
             "drawer_id": drawer_id,
             "other_sources_first": not nearest_first,
         }
-        answer = run_similar(opened, parse_similar(given, opened.settings, strict=True))
+        request = parse_similar(given, opened.settings, strict=True)
+        answer = run_similar(opened, request)
+        note_near_names(opened, request.search.scope)
     if as_json:
         click.echo(showing.as_json(answer))
         return
@@ -90,6 +92,7 @@ def duplicates(palace: Path, as_json: bool, config: Path | None, **options: Any)
         request = parse_duplicates(parameters_of(opened, options), opened.settings, strict=True)
         with steps() as bars:
             answer = run_duplicates(opened, request, pairs=None, progress=bars.of("Comparing"))
+        note_near_names(opened, request.search.scope)
     if as_json:
         click.echo(showing.as_json(answer))
         return

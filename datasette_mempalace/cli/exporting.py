@@ -16,7 +16,7 @@ from ..errors import BadInput
 from ..text import counted
 from . import common, working
 from .common import Failure, PalaceCommand, config_option, note, palace_argument, wait_for_model
-from .scope import parameters_of, refuse_empty, scope_options
+from .scope import note_near_names, parameters_of, refuse_empty, scope_options
 
 if TYPE_CHECKING:
     from ..exporters.readable import Readable
@@ -122,15 +122,11 @@ def _selection(palace: Palace, parameters: dict[str, Any]) -> Selection:
     from ..exporters.selection import Selection
     from ..request import parse_request
     from ..searcher import run_search
-    from ..suggestions import near_names
-    from .showing import did_you_mean, remarks
+    from .showing import remarks
 
     asked = parse_request(parameters, palace.settings, strict=True, allow_blank=True)
     if not asked.query:
-        with palace.reader() as connection:
-            near = near_names(connection, asked.scope)
-        for line in did_you_mean(near):
-            note(line)
+        note_near_names(palace, asked.scope)
         return Selection(asked.scope)
     wait_for_model(palace)
     answer = run_search(palace, asked)

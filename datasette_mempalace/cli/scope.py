@@ -10,10 +10,12 @@ import click
 
 from ..errors import BadParameter
 from ..filters import ALLOWED, is_filter
-from .common import Command
+from .common import Command, note
+from .showing import did_you_mean
 
 if TYPE_CHECKING:
     from ..palace import Palace
+    from ..scope import Scope
 
 _FORM = "it must be COLUMN=VALUE or COLUMN__TEST=VALUE, as in added_by=anna or filed_at__gte=2026-03"
 _OPTIONS = (
@@ -89,6 +91,16 @@ def stored_sources(palace: Palace, given: tuple[str, ...]) -> list[str]:
             ).fetchone()
         found.append(row[0] if row else name)
     return found
+
+
+def note_near_names(palace: Palace, scope: Scope) -> None:
+    """Say which wings and rooms of a scope do not exist, and what may have been meant."""
+    from ..suggestions import near_names
+
+    with palace.reader() as connection:
+        near = near_names(connection, scope)
+    for line in did_you_mean(near):
+        note(line)
 
 
 def _column_filters(filters: list[str]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from ..importers.reading import MAX_BYTES
 from ..text import counted
 from . import common, working
 from .common import PalaceCommand, config_option, note, palace_argument
-from .scope import refuse_empty, stored_sources
+from .scope import note_near_names, refuse_empty, stored_sources
 
 if TYPE_CHECKING:
     from ..importers.files import Mined
@@ -161,6 +161,7 @@ def delete(
         scope, unknown = _scope(opened, drawer_ids, wings, rooms, sources)
         for drawer_id in unknown:
             note(f"There is no drawer {drawer_id!r}.")
+        note_near_names(opened, scope)
         count = _count(opened, scope)
         if not count:
             click.echo("No drawers match, so nothing was deleted.")

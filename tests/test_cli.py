@@ -411,6 +411,16 @@ def test_search_names_what_may_have_been_meant(palace_path):
     assert "There is no wing 'acme-ap'; did you mean 'acme-app'" in result.stderr
 
 
+@pytest.mark.parametrize("command", [("mine",), ("mine", "notes.db"), ("search", "key")], ids=" ".join)
+def test_a_folder_where_the_palace_belongs_is_told(tmp_path, command):
+    name, *rest = command
+    done = run(name, tmp_path, *rest)
+    assert done.exit_code == 2
+    assert (
+        f"{str(tmp_path)!r} is a folder; the palace comes first, a database such as notes.db" in done.stderr
+    )
+
+
 @pytest.mark.parametrize(
     "command", [("delete", "--yes"), ("similar", 1), ("duplicates",)], ids=lambda command: command[0]
 )

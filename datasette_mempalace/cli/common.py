@@ -111,9 +111,18 @@ def _survive_any_text() -> None:
 
 def palace_argument(command: Command) -> Command:
     """PALACE: the database file."""
-    return click.argument("palace", metavar="PALACE", type=click.Path(dir_okay=False, path_type=Path))(
-        command
-    )
+    return click.argument(
+        "palace", metavar="PALACE", type=click.Path(path_type=Path), callback=_refuse_folder
+    )(command)
+
+
+def _refuse_folder(context: click.Context, parameter: click.Parameter, given: Path) -> Path:
+    """A palace that is no folder: who names one has most often left the palace out."""
+    if given.is_dir():
+        raise click.BadParameter(
+            f"{str(given)!r} is a folder; the palace comes first, a database such as notes.db."
+        )
+    return given
 
 
 def config_option(command: Command) -> Command:

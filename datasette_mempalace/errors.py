@@ -14,6 +14,11 @@ def ended(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
+def sentences(*texts: str | None) -> str | None:
+    """Those texts that there are, as sentences one after another; None without any."""
+    return " ".join(ended(text) for text in texts if text) or None
+
+
 class MempalaceError(Exception):
     """A problem that can be told to a person.
 

@@ -20,6 +20,7 @@ from .errors import (
     EmbedderUnavailable,
     MempalaceError,
     PalaceNotFound,
+    sentences,
 )
 from .facets import count_days, count_facets
 from .origins import CHROMA_FILE, find_palace_of, how_to_import
@@ -31,6 +32,7 @@ from .scope import build_where_filter, scope_as_json
 from .stop_words import stop_words
 from .suggestions import near_names, near_words
 from .time_limit import limited_reader
+from .vectors import told_pending
 from .words import read_query
 
 __all__ = ["build_where_filter", "run_search", "search", "search_memories"]
@@ -200,7 +202,7 @@ def _answer(palace: Palace, request: SearchRequest, connection: Any, terms: Any)
         "next": str(request.offset + request.n_results) if more else None,
         "engine": pool.engine,
         "vector_status": "mirror_unavailable" if trouble else status,
-        "vector_note": pool.note or trouble,
+        "vector_note": sentences(pool.note or trouble, None if words_only else told_pending(connection)),
         "fallback": WORDS_ONLY if words_only else None,
         "fallback_reason": reason,
         "did_you_mean": near_names(connection, request.scope),

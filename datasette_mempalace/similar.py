@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from . import ranking
 from .answer import chunk_totals, heading_of, place_of, rounded
 from .config import Settings
-from .errors import BadInput, BadParameter, DrawerNotFound, EmbedderMismatch, EmbedderUnavailable, NoVector
+from .errors import (
+    BadInput,
+    BadParameter,
+    DrawerNotFound,
+    EmbedderMismatch,
+    EmbedderUnavailable,
+    NoVector,
+    sentences,
+)
 from .nearest import Nearest, nearest
 from .palace import Palace
 from .parameter_values import read_flag
@@ -30,7 +38,7 @@ from .scope import Scope, scope_as_json
 from .snippets import snippet
 from .text import clean_text, shortened
 from .time_limit import limited_reader
-from .vectors import read_vectors, stored_dimension
+from .vectors import read_vectors, stored_dimension, told_pending
 
 PARAMETERS = (
     "drawer_id", "n_results", "other_sources_first", "max_distance", "wing", "room", "source_file", "since", "before",
@@ -127,6 +135,7 @@ def run_similar(palace: Palace, request: SimilarRequest, connection: Any = None)
         in_scope = count_in_scope(reader, request.search.scope)
         rows, found = _in_order(palace, reader, drawer, vector, request, in_scope)
         totals = chunk_totals(reader, [row["source_file"] for row in (drawer, *rows)])
+        note = sentences(found.note, told_pending(reader))
     return {
         "ok": True,
         "drawer": {
@@ -148,7 +157,7 @@ def run_similar(palace: Palace, request: SimilarRequest, connection: Any = None)
         ],
         "vector": origin,
         "engine": found.engine,
-        "vector_note": found.note,
+        "vector_note": note,
         "timings_ms": {"total": round((time.perf_counter() - started) * 1000, 1)},
     }
 

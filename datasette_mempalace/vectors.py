@@ -18,7 +18,7 @@ from .errors import EmbedderMismatch
 from .minilm import Vectors
 from .palace import Palace
 from .schema import get_number, set_setting
-from .text import text_hash
+from .text import counted, text_hash
 
 Kind = Literal["drawer", "closet"]
 KINDS: tuple[Kind, ...] = ("drawer", "closet")
@@ -48,6 +48,21 @@ _STORE = """
 def count_pending(connection: Any) -> int:
     """How many drawers and closets have no vector yet."""
     return sum(connection.execute(_COUNT_PENDING.format(kind=kind)).fetchone()[0] for kind in KINDS)
+
+
+def told_pending(connection: Any) -> str | None:
+    """What a reader should know of drawers that no search by meaning can find yet, or None.
+
+    Quick, unlike `count_pending`: SQLite counts rows by their indexes. A vector whose drawer is gone hides one that waits.
+    """
+    query = "select (select count(*) from drawers) - (select count(*) from drawer_vectors)"
+    pending = connection.execute(query).fetchone()[0]
+    if pending <= 0:
+        return None
+    told = counted(pending, "drawer of this palace has", "drawers of this palace have")
+    return (
+        f"{told} no vector yet; words alone find them until a server or datasette mempalace sync has made it."
+    )
 
 
 def embed_pending(

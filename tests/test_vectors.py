@@ -6,14 +6,19 @@ import textwrap
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from datasette.cli import cli
 
 from building import column, find, make_palace, one
+from datasette_mempalace.agents import call_tool
 from datasette_mempalace.config import Settings
 from datasette_mempalace.drawers import Drawer, Source, put_drawers, put_source, remove_sources
 from datasette_mempalace.embedding import Embedder, within
 from datasette_mempalace.errors import EmbedderMismatch, EmbedderUnavailable
 from datasette_mempalace.minilm import find_minilm
 from datasette_mempalace.palace import Palace
+from datasette_mempalace.registry import registry_of
+from datasette_mempalace.similar import similar_drawers
 from datasette_mempalace.vectors import count_pending, embed_pending, read_vectors, remove_orphans
 
 
@@ -235,3 +240,20 @@ def test_no_key_is_written_into_the_palace(tmp_path):
     assert b"sk-1234" not in (tmp_path / "p.db").read_bytes()
     with Palace.open(tmp_path / "p.db") as palace:
         assert palace.embedder.config == {"model_name": "m", "api_key_env_var": "THE_KEY"}
+
+
+async def test_every_face_says_how_many_drawers_have_no_vector_yet(tmp_path, make_datasette):
+    said = "1 drawer of this palace has no vector yet; words alone find them"
+    with make_palace(tmp_path / "p.db", [("the red fox", "w"), ("the blue whale", "w")]) as palace:
+        assert find(palace, "animal")["vector_note"] is None
+        put_drawers(palace, [Drawer("the grey goose")])
+        fox = find(palace, "fox")["results"][0]["drawer_id"]
+        assert said in find(palace, "animal")["vector_note"]
+        assert said in similar_drawers(fox, palace_path=palace.path)["vector_note"]
+        assert find(palace, "goose", vector_disabled=True)["vector_note"] is None
+        assert said in " ".join(call_tool(palace, "mempalace_search", {"query": "animal"})["notes"])
+        assert said in CliRunner().invoke(cli, ["mempalace", "search", palace.path, "animal"]).output
+    datasette = make_datasette(tmp_path / "p.db")
+    registry_of(datasette).keeper.stop()  # it would make the vector
+    for page in ("/p/-/mempalace?q=animal", "/p/-/mempalace.json?q=animal"):
+        assert said in (await datasette.client.get(page)).text

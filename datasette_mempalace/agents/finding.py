@@ -94,6 +94,8 @@ def _result(hit: Mapping[str, Any], width: int, url_of: UrlOf | None) -> Answer:
 def _search_notes(found: Answer, results: list[Answer], following: str | None) -> Iterable[str]:
     if found["fallback"] and found["vector_status"] != "disabled":
         yield f"Searched by words alone: {ended(found['fallback_reason'])}"
+    if found["vector_note"]:
+        yield ended(found["vector_note"])
     for dimension, names in found["did_you_mean"].items():
         for asked, near in names.items():
             offered = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."

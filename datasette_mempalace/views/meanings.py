@@ -28,7 +28,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "next_url": "the next page's URL",
         "engine": "who found the nearest: `exact` reads vectors from SQLite, `matrix` has them in memory, `chroma` is the mirror",
         "vector_status": "`ok`; `mirror_unavailable` when the Chroma mirror could not be asked and the vectors in SQLite were, which finds the same; or why only words were searched",
-        "vector_note": "what to know of how vectors were searched",
+        "vector_note": "what to know of how vectors were searched, and how many drawers have none yet",
         "fallback": "set when only words were searched",
         "fallback_reason": "the sentence to that",
         "explain": "only with `explain=1`: how many `vector_candidates` and `lexical_candidates` were found, how many of them were in `both`, and the `words` and `substrings` that were looked for",

@@ -15,8 +15,9 @@ def ended(text: str) -> str:
 
 
 def sentences(*texts: str | None) -> str | None:
-    """Those texts that there are, as sentences one after another; None without any."""
-    return " ".join(ended(text) for text in texts if text) or None
+    """Those texts that there are, one after another, the last as it is; None without any."""
+    given = [text for text in texts if text]
+    return " ".join([*map(ended, given[:-1]), *given[-1:]]) or None
 
 
 class MempalaceError(Exception):
